@@ -32,8 +32,13 @@ Table = dict[str, tuple[np.ndarray, np.ndarray]]  # way -> values and standard e
 
 
 def environment(data: str, preprocessing: str = "standard") -> Any:
-    """Each class is an arm. Features are standardised, or rows have length 1 ("unit"); there the noise weighs more."""
-    return environments.digits(scale=preprocessing) if data == "digits" else datasets.environment(data, preprocessing)
+    """Each class is an arm. Features are standardised, or rows have length 1 ("unit"); there the noise weighs more.
+
+    A network has its own biases, so there is no intercept.
+    """
+    if data == "digits":
+        return environments.digits(scale=preprocessing, intercept=False)
+    return datasets.environment(data, preprocessing, intercept=False)
 
 
 def logged(env: Any, rows: int, *, floor: float, seed: int) -> Rows:

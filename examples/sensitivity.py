@@ -26,10 +26,10 @@ Rows = list[tuple[Any, ...]]
 
 
 def environment(data: str) -> Any:
-    """Standardised features; each class is an arm."""
+    """Standardised features; each class is an arm. A network has its own biases, so there is no intercept."""
     if data == "digits":
-        return environments.digits(scale="standard")
-    return datasets.environment(data, "standard")
+        return environments.digits(scale="standard", intercept=False)
+    return datasets.environment(data, "standard", intercept=False)
 
 
 def play(env: Any, *, scales: Sequence[float] = SCALES, runs: int, rounds: int) -> dict[str, np.ndarray]:

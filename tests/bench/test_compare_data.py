@@ -14,8 +14,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import openml_cache
 from dither import datasets
+from dither.algorithms import Spec
 from dither.datasets import openml
 from dither_bench.define import environments, figures
+from dither_bench.keep.store import Cell
 from dither_bench.run import run
 
 QUICK = ("--rounds", 20, "--runs", 2)
@@ -327,6 +329,42 @@ def test_compare_a_table(dither, here):
     environments._built.cache_clear()
     assert dither("report", "results", "-o", "report.html")[0] == 0  # a report needs results alone
     # seen red: `kappas` building the environment
+
+
+def test_tables_have_an_intercept_and_what_was_stored_before_has_none(here):
+    """Seen red with the default of a function in the place of what an old description meant."""
+    put(here / "my.csv", classes(30))
+    table = dict(data="my.csv", target="label", checksum=datasets.fingerprint("my.csv"))
+    before = {"name": "table", **table, "preprocessing": "standard", "missing": "refuse"}
+    for settings, intercept in [({}, True), ({"intercept": True}, True), ({"intercept": False}, False)]:
+        env = environments.describe("table", **table, **settings)
+        assert env == before | ({"intercept": True} if intercept else {})
+        X = environments.build(env).X
+        assert X.shape[1] == 3 + intercept
+        assert_array_equal(X[:, 3:], 1)
+        name = figures.adhoc(env, ["Greedy"], rounds=20, runs=2).panels[0].name
+        assert name.endswith("T=20" if intercept else "intercept=False, T=20")
+    assert_array_equal(environments.build(before).X, X)
+    for name, setting in [("table", "preprocessing"), ("digits", "scale"), ("shuttle", "preprocessing")]:
+        more = table if name == "table" else {}
+        env = environments.describe(name, **more, **{setting: "unit"})
+        assert "intercept" not in env
+        assert environments.described(env | {"intercept": False}) == env
+        assert environments.described(env | {"intercept": True}) == env | {"intercept": True}
+        panel = figures.adhoc(env, ["Greedy"], rounds=20, runs=2).panels[0].name
+        assert "intercept" not in panel
+    with pytest.raises(ValueError, match="intercept must be True or False, got 3"):
+        environments.describe("shuttle", intercept=3)
+
+
+def test_figures_of_data_sets_are_the_cells_that_they_always_were():
+    """Their content has no word of an intercept, which would be another key. Seen red without `intercept = false`."""
+    every = [panel for figure in figures.FIGURES.values() for panel in figure.panels]
+    panels = [panel for panel in every if panel.env["name"] in datasets.SOURCES]
+    assert len(panels) == 18
+    for panel in panels:
+        assert panel.env == {"name": panel.env["name"], "preprocessing": panel.env["preprocessing"]}
+    assert Cell(figures.find("fig3-neural").panel("shuttle").env, 20_000, Spec("DeepFP"), 0).key == "02eb8c04c1ce5133"
 
 
 def test_changed_data_have_results_of_their_own(here):

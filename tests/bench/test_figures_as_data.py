@@ -15,6 +15,12 @@ NEURAL = {name for name, figure in FIGURES.items() if figure.each}
 PAPER = specs("LinFP", "EpsGreedy", "LinUCB", "LinTS", "LinPHE", "RandLinUCB")  # those of its linear figures
 
 
+def test_figures_have_the_preset_of_the_paper_but_for_the_one_that_shows_what_a_user_gets():
+    presets = {name: {panel.preset for panel in figure.panels} for name, figure in FIGURES.items()}
+    assert presets == {name: {"paper"} for name in FIGURES} | {"digits": {"default"}}
+    # seen red: a figure of the paper without its preset
+
+
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_can_be_built_and_configured(name):
     figure = FIGURES[name]

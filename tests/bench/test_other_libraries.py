@@ -88,7 +88,7 @@ def test_it_is_kept_and_resumed(stub, tmp_path):
 
 def test_an_absent_library_is_named_with_its_cure(tmp_path):
     """Seen red without the check before anything runs."""
-    with pytest.raises(ImportError, match=r"has no coba .*python -m venv others; others/bin/pip install coba numpy"):
+    with pytest.raises(ImportError, match=r"has no coba .*python -m venv others; others/bin/pip install numpy coba"):
         run.reproduce(bakeoff.baking(others.others(["coba"]), ["iris"], shuffles=1), out=tmp_path)
     with pytest.raises(ImportError, match="no Python that answers"):
         run.reproduce(bakeoff.baking(others.others(["coba"], python="/no/python"), ["iris"]), out=tmp_path)

@@ -63,12 +63,17 @@ def test_rows_count_where_the_arm_is_the_one_shown(table):
 
 
 def test_a_log_is_a_set_of_the_bake_off(table, tmp_path):
-    """Kept or not, the losses are the same, and below those of uniform play. Seen red with the simulator's regret."""
+    """Kept or not, the losses are the same; a row that counts and was clicked costs nothing.
+
+    Seen red with the simulator in the place of the replay: an arm that was not shown costs the click.
+    """
     size = dict(folder=table.parent, rounds=None, shuffles=2)
     loose = bakeoff.play(["Greedy", "EpsGreedy"], ["all"], **size)
     kept = bakeoff.play(["Greedy", "EpsGreedy"], ["all"], out=tmp_path / "out", **size)
     assert_allclose(loose.loss, kept.loss, rtol=1e-12)
     assert loose.mean.max() < loose.sets[0].random
+    pl.read_csv(table).with_columns(click=pl.lit(1)).write_csv(table.parent / "clicked.csv")
+    assert np.all(bakeoff.play(["Greedy"], ["clicked"], **size).loss == 0)
 
 
 def test_what_cannot_be_replayed(table):

@@ -271,7 +271,10 @@ def test_pipelines(data_folder, preprocessing):
     assert env.X.dtype == np.float64
     assert_array_equal(env.labels[env.y], data.y[data.order()])
     if preprocessing == "standard":
-        assert_allclose(env.X, (X - X.mean(axis=0)) / X.std(axis=0), rtol=1e-9, atol=1e-12)
+        assert_allclose(env.X[:, :-1], (X - X.mean(axis=0)) / X.std(axis=0), rtol=1e-9, atol=1e-12)
+        assert_array_equal(env.X[:, -1], np.ones(len(X)))
+        without = datasets.environment("shuttle", preprocessing, data_folder, intercept=False)
+        assert_array_equal(without.X, env.X[:, :-1])
     elif preprocessing == "raw":
         assert_array_equal(env.X, X)
     else:
@@ -291,8 +294,8 @@ def test_images_are_float32(data_folder):
     X = datasets.load("mnist", folder=data_folder).X
     assert np.count_nonzero(X[:60_000].any(axis=0)) == 717  # as is known of the training images
     assert standard.X.dtype == np.float32
-    assert standard.dim == np.count_nonzero(X.any(axis=0))
-    assert_allclose(standard.X[:, ::50].mean(axis=0, dtype=float), 0, atol=1e-6)
+    assert standard.dim == np.count_nonzero(X.any(axis=0)) + 1  # and the intercept
+    assert_allclose(standard.X[:, :-1:50].mean(axis=0, dtype=float), 0, atol=1e-6)
 
 
 def test_an_unknown_preprocessing(data_folder):
@@ -349,7 +352,7 @@ def test_blocks_and_dtypes_do_not_change_what_scaling_gives(scale, monkeypatch):
     assert_allclose(whole, slow, rtol=1e-10)
     monkeypatch.setattr("dither.envs.classification.NUMBERS_AT_ONCE", 64)
     assert_allclose(scaled(X.astype(np.float64), scale), whole, rtol=1e-13)
-    slim = envs.Classification(X, np.arange(101) % 2, scale=scale).X
+    slim = envs.Classification(X, np.arange(101) % 2, scale=scale, intercept=False).X
     assert slim.dtype == np.float32
     assert_allclose(slim, whole, rtol=1e-6)
     assert whole.shape[1] == (6 if scale == "standard" else 7)

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
-from dither.features import Category, Hashed, Numeric, Text, Words
+from dither.features import Category, Hashed, Numeric, Standard, Text, Words
 
 CONTEXTS = [{"age": 20, "country": "FR"}, {"age": 40, "country": "DE"}, {"age": 60, "country": "FR"}]
 ARMS = [
@@ -76,6 +76,8 @@ def cells(field, kind, value):
         return {f"{field} (missing)": 1.0} if kind.missing == "column" else {}
     if isinstance(kind, Numeric):
         found[field] = (float(value) - kind.mean) / kind.scale
+    if isinstance(kind, Standard):
+        found[field] = max(-kind.clip, min(kind.clip, found[field]))
     if isinstance(kind, Category):
         if text_of(value) in kind.values:
             found[f"{field}={text_of(value).replace('*', chr(92) + '*')}"] = 1.0
@@ -257,6 +259,7 @@ def test_hybrid_and_disjoint_by_hand():
 names = st.sampled_from(["a", "b", "c d", "é"])
 values = {
     Numeric: st.one_of(st.none(), st.floats(-1e6, 1e6), st.integers(-1000, 1000), st.booleans(), st.just(math.nan)),
+    Standard: st.one_of(st.none(), st.floats(-1e6, 1e6), st.integers(-100, 100), st.booleans(), st.just(math.nan)),
     Category: st.sampled_from(["x", "y", "z*", "w", None, 1, 1.0, True, "1", math.nan]),
     Hashed: st.one_of(st.none(), st.text(max_size=3), st.integers(-5, 5), st.booleans()),
     Text: st.one_of(st.none(), st.text(alphabet="aB é", max_size=6), st.lists(st.sampled_from(["a", "A b", "é"]))),
@@ -265,6 +268,7 @@ values = {
 rules = st.sampled_from(["zero", "column"])
 kinds = st.one_of(
     st.builds(Numeric, mean=st.floats(-10, 10), scale=st.floats(0.1, 10), missing=rules),
+    st.builds(Standard, mean=st.floats(-10, 10), scale=st.floats(0.1, 10), missing=rules, clip=st.floats(0.1, 10)),
     st.builds(Category, values=st.just(("x", "z*", "1", "True")), unknown=rules, missing=rules),
     st.builds(Hashed, width=st.integers(1, 4), missing=rules),
     st.builds(Text, width=st.integers(1, 4), missing=rules),
@@ -565,6 +569,51 @@ def test_a_fit_learns_what_was_not_stated():
     assert dither.Features.from_bytes(f.to_bytes()) == f
 
 
+def test_the_first_rows_standardise_and_then_it_stays():
+    """Mean and sd by their definitions. Seen red without a cut, and with one of many rows alone."""
+    f = dither.Features(context={"age": "standard", "same": "standard", "x": Standard(3, 2, clip=1)}, form="disjoint")
+    ages = [20.0 + (7 * i) % 32 for i in range(32)]
+    rows = [{"age": age, "same": 4, "x": i} for i, age in enumerate(ages)]
+    with pytest.raises(ValueError, match="'age' has 31 values, and mean and scale are learnt from 32 at least: fit to"):
+        f.fit([*rows[:31], rows[31] | {"age": None}])  # seen red: the missing value counted
+    g = f.fit(rows)
+    mean = sum(ages) / 32
+    sd = math.sqrt(sum((age - mean) ** 2 for age in ages) / 32)
+    assert (g.context["age"].mean, g.context["age"].scale) == pytest.approx((mean, sd), rel=1e-14)
+    assert (g.context["same"].mean, g.context["same"].scale) == (4.0, 1.0)
+    assert g.context["x"] == f.context["x"]
+    assert g.columns == ("intercept", "age", "same", "x")
+    age, same = g.context["age"], g.context["same"]
+    for value in (mean + 4.9 * sd, mean + 5.1 * sd, -1e90, 1e90, 36, Fraction(72, 2)):
+        z = max(-5.0, min(5.0, (float(value) - age.mean) / age.scale))
+        one = g.encode({"age": value, "same": value, "x": value})
+        assert_array_equal(one, [1, z, max(-5, min(5, float(value) - same.mean)), max(-1, min(1, (value - 3) / 2))])
+        many = g.encode([{"age": value, "same": value, "x": value}] * 3)
+        assert_array_equal(many, [one] * 3)
+    assert g.fit([{"age": 1e6 + i, "same": i, "x": 0} for i in range(50)]) == g  # it never learns again
+    assert "standard, mean 35.5, scale 9.23309, cut at 5" in str(g)
+    assert dither.Features.from_bytes(g.to_bytes()) == g
+    assert dither.Features.from_bytes(f.to_bytes()) == f
+    assert dither.Features(context={"age": Standard(least=2)}, form="disjoint").fit(rows[:2]).fitted
+    # in a tiny scale even the largest value is cut, where `numeric` refuses it
+    assert_array_equal(
+        dither.Features(context={"x": Standard(0, 1e-50)}, form="disjoint").encode({"x": -1e60}), [1, -5]
+    )
+
+
+def test_features_of_earlier_versions_are_read():
+    """Their bytes, as they were written before there was `Standard`. Seen red with `clip` as a setting of `Numeric`."""
+    f = dither.Features(context={"age": Numeric(mean=40, scale=15)}, arm={"topic": ["a", "b"]}, cross="all")
+    written = (
+        b'{"features":{"absent":"error","arm":[["topic",{"kind":"category","least":1,"missing":"zero","most":null,'
+        b'"unknown":"zero","values":["a","b"]}]],"context":[["age",{"kind":"numeric","mean":40.0,"missing":"zero",'
+        b'"scale":15.0}]],"cross":[["age","topic"]],"form":"shared","intercept":true,"slots":null},'
+        b'"fingerprint":"3b3219030c85c3e0","format":1}'
+    )
+    assert f.to_bytes() == written
+    assert dither.Features.from_bytes(written) == f
+
+
 def test_frequent_categories_are_kept():
     seen = [{"c": c} for c in "aaaabbbccde"]
     fit = lambda **more: dither.Features(arm={"c": Category(**more)}).fit(arms=seen).arm["c"].values  # noqa: E731
@@ -643,6 +692,10 @@ def test_settings_that_make_no_sense(settings, words):
         (lambda: Numeric(mean=3), "mean and scale must both be stated"),
         (lambda: Numeric(mean=3, scale=0), r"scale must lie in \[1e-100, 1e\+100\], got 0"),
         (lambda: Numeric(mean=math.nan, scale=1), "mean must lie in"),
+        (lambda: Standard(scale=3), "mean and scale must both be stated"),
+        (lambda: Standard(clip=0), r"clip must lie in \[1e-100, 1e\+100\], got 0"),
+        (lambda: Standard(clip=math.inf), "clip must lie in"),
+        (lambda: Standard(least=0), "least must be a whole number of at least 1"),
         (lambda: Numeric(missing="drop"), "missing must be one of 'zero', 'column', 'error'; got 'drop'"),
         (lambda: Category(unknown="drop"), "unknown must be one of"),
         (lambda: Category("ab"), "values must be a list of different values, got 'ab'"),

@@ -14,7 +14,9 @@ def blobs(n=300, d=4, K=3, seed=0):
     """Three clouds, far apart."""
     rng = np.random.default_rng(seed)
     y = rng.integers(K, size=n)
-    return library.envs.Classification(3 * np.eye(K, d)[y] + rng.normal(size=(n, d)), y, scale="standard")
+    return library.envs.Classification(
+        3 * np.eye(K, d)[y] + rng.normal(size=(n, d)), y, scale="standard", intercept=False
+    )
 
 
 # --- embeddings.py

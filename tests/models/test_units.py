@@ -315,7 +315,7 @@ def test_before_the_first_reward_widths_are_those_of_sd_1():
 def test_a_theorem_refuses_a_noise_that_is_found(name, settings, words):
     """Seen red without the check in `scale.sigma`."""
     with pytest.raises(ValueError, match=words):
-        dither.ALGORITHMS[name](D, sigma="auto", **({"preset": "default"} | settings))
+        dither.ALGORITHMS[name](D, sigma="auto", **({"preset": "paper"} | settings))
 
 
 @pytest.mark.parametrize("wrong", [(1.0, 0.0), (0.0, np.nan), (1.0,), "ab", 3.0])

@@ -47,15 +47,54 @@ def test_passes_are_shuffled_again():
 
 def test_features_are_scaled():
     X = np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 4.0], [0.0, 5.0, 0.0]])
-    standard = envs.Classification(X, [0, 1, 0], scale="standard")
+    standard = envs.Classification(X, [0, 1, 0], scale="standard", intercept=False)
     assert standard.dim == 2  # a constant column says nothing
     assert_allclose(standard.X.mean(axis=0), 0, atol=1e-12)
     assert_allclose(standard.X.std(axis=0), 1)
     unit = envs.Classification(np.r_[X[:, [0, 2]], [[0.0, 0.0]]], [0, 1, 0, 1], scale="unit")
     assert_allclose(np.linalg.norm(unit.X, axis=1), [1, 1, 0, 0])
-    for wrong in ({"scale": "units"}, {"X": X[:0], "y": []}, {"y": [0, 1]}, {"X": X * np.nan}, {"X": X[0]}):
+    for wrong in (
+        {"scale": "units"},
+        {"intercept": 2},
+        {"X": X[:0], "y": []},
+        {"y": [0, 1]},
+        {"X": X * np.nan},
+        {"X": X[0]},
+    ):
         with pytest.raises(ValueError, match="must"):
             envs.Classification(**{"X": X, "y": [0, 1, 0]} | wrong)
+
+
+@pytest.mark.parametrize("scale", ["standard", "unit", None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_standardised_has_an_intercept(scale, dtype, monkeypatch):
+    """Seen red with zeros in the place of ones, and with an intercept for every scale."""
+    X = np.random.default_rng(0).normal(3, [[1.0, 20.0, 0.0]], size=(50, 3)).astype(dtype)
+    monkeypatch.setattr("dither.envs.classification.NUMBERS_AT_ONCE", 64)  # so that there are several blocks
+    without = envs.Classification(X, np.arange(50) % 2, scale=scale, intercept=False)
+    for intercept in (None, True):
+        env = envs.Classification(X, np.arange(50) % 2, scale=scale, intercept=intercept)
+        ones = np.ones((50, 1) if intercept or scale == "standard" else (50, 0))
+        assert_array_equal(env.X, np.hstack([without.X, ones]))
+        assert env.X.dtype == dtype
+        assert env.dim == env.X.shape[1] == {"standard": 2, "unit": 3, None: 3}[scale] + ones.shape[1]
+        out = np.empty((5, env.dim))
+        env.fill(env.start(np.random.default_rng(0)), None, out)
+        assert_array_equal(out, env.X[np.random.default_rng(0).permutation(50)[:5]])
+
+
+def test_an_intercept_helps_a_linear_model():
+    """The rarer class has a mean reward far from 1/2, which no multiple of a centred column is. Seen red with zeros."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(600) < 0.1).astype(int)
+    X = rng.normal(size=(600, 3))
+    errors = [
+        run(envs.Classification(X, y, scale="standard", intercept=there), ["Greedy"], runs=4, rounds=600).regret[
+            0, :, -1
+        ]
+        for there in (None, False)
+    ]
+    assert errors[0].mean() < 0.6 * errors[1].mean()
 
 
 # The linear environment
@@ -213,7 +252,8 @@ def test_settings_in_names_are_read_once_and_as_what_they_are():
 def test_scaling_of_a_data_set():
     y = [0, 1] * 50
     two = np.c_[np.full(100, 0.1), np.arange(100)]
-    assert dither.envs.Classification(two, y, scale="standard").dim == 1  # seen red: 0.1 varying by rounding
+    assert dither.envs.Classification(two, y, scale="standard", intercept=False).dim == 1
+    # seen red: 0.1 varying by rounding
     tiny = dither.envs.Classification(np.full((100, 2), 1e-170), y, scale="unit").X
     assert_allclose(np.linalg.norm(tiny, axis=1), 1.0)
     for X in (np.full((100, 2), 0.1), np.empty((100, 0))):

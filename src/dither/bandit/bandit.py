@@ -13,6 +13,7 @@ import copy
 import math
 import operator
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
@@ -40,8 +41,9 @@ from dither.deciding.demands import Demands
 from dither.deciding.policy import check
 from dither.deciding.request import Request
 from dither.features import Features
+from dither.features.column_sizes import ColumnSizes, ColumnSizeWarning
 from dither.features.encoder import checked
-from dither.models import adapting
+from dither.models import adapting, penalty
 from dither.models.model import begin, estimate, finite
 
 if TYPE_CHECKING:
@@ -114,6 +116,7 @@ class Bandit:
         self.features = features
         names = None if features is None else checked(features).fits(self.dim, slots=self.slots)
         self.columns = None if names is None else tuple(names)  # (d,) names of the features; None: they go by place
+        self._sizes = ColumnSizes(self.dim) if self.unscaled else None  # of the first rows; None: enough was looked at
         self._chance, self._ties = self._stream("policy"), self._stream("ties")
         self._training = None if self._model.draw is None else self._stream("training")  # the model's own chance
         self._ambient = self._model.ambient(self.dim)  # the dimension of θ
@@ -130,6 +133,11 @@ class Bandit:
     def clocked(self) -> bool:
         """Whether the model forgets by the clock (`half_life`), so that every observation has a time."""
         return self._model.half_life is not None
+
+    @property
+    def unscaled(self) -> bool:
+        """Whether λ follows the rule (`lam="auto"`), for columns that no `Features` have made."""
+        return self.features is None and "lam" in self._model.abilities and self._model.lam == penalty.AUTO
 
     @property
     def t(self) -> int:
@@ -362,11 +370,14 @@ class Bandit:
 
         Raises ValueError for wrong shapes, for NaN or infinity, and for features too long beside λ. The bandit is
         unchanged then. One exception: a `models.Regressor` may leave out earlier rows that spoil its fit; the error
-        says how many.
+        says how many. A `features.ColumnSizeWarning` comes once, where λ follows the rule (`lam="auto"`) and the first
+        rows have columns of very different sizes, without an encoder.
         """
         with self._lock:
             more = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns)
             X, r, settings, columns = observation.observation(self._model, x, r, **more)
+            if self._sizes is not None:
+                self._look(self._sizes, X, columns)
             state = self._learnt(X, r, settings)
             if type(state) is not type(self.state):
                 wanted, kind = type(self.state).__name__, type(state).__name__
@@ -405,6 +416,14 @@ class Bandit:
             if X.ndim == 1:
                 chance = tuple([kind[0] for kind in chance])
             return learn(self.state, X, r, chance=chance, **settings)
+
+    def _look(self, sizes: ColumnSizes, X: np.ndarray, columns: tuple[str, ...] | None) -> None:
+        """Look at the columns of the first rows, and warn once where they have very different sizes."""
+        words = sizes.learnt(X, columns)
+        if sizes.done:
+            self._sizes = None  # first, since a filter may make an error of the warning
+        if words is not None:
+            warnings.warn(words, ColumnSizeWarning, stacklevel=4)
 
     def refit(self) -> None:
         """Fit the model on all that was learnt, now, without waiting for its schedule (`models.Regressor`).

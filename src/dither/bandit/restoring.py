@@ -77,6 +77,7 @@ def _loaded(
         if features is not None and names != list(features.columns):
             raise ValueError("its columns are not those of its features")
         bandit.columns = None if columns is None else tuple(columns)
+        bandit._sizes = None  # its first rows were looked at as they came
         bandit.state = saving.filled(bandit.state, content)
         bandit._model.check(bandit.state)
         bandit.state = bandit._model.restored(bandit.state)

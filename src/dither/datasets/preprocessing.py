@@ -3,7 +3,8 @@
 In all pipelines a text column becomes one-hot: a column of 0 and 1 for each level that occurs, in sorted order. The
 text `?` is missing and gets no column. Then
 
-    standard   every column is scaled to mean 0 and sd 1; constant columns are dropped, so an image is no longer 28 x 28
+    standard   every column is scaled to mean 0 and sd 1. Constant columns are dropped: an image is no longer 28 x 28.
+               A column of ones comes last, unless intercept=False
     unit       every row is scaled to length 1
     raw        the numbers stay as published; pixels are divided by 255, which is white
     paper      what the paper most likely did, as the code it builds on does: NaN becomes -1, then rows get length 1
@@ -21,7 +22,7 @@ from dither import envs
 from dither.base import errors
 from dither.datasets.data_sets import MISSING
 from dither.datasets.loading import load
-from dither.envs.classification import scaled
+from dither.envs.classification import scaled, with_intercept
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,12 @@ def pipeline(name: str) -> Pipeline:
 
 
 def environment(
-    name: str, preprocessing: str = "standard", folder: str | Path | None = None, *, cache: str | Path | None = None
+    name: str,
+    preprocessing: str = "standard",
+    folder: str | Path | None = None,
+    *,
+    cache: str | Path | None = None,
+    intercept: bool | None = None,
 ) -> envs.Classification:
     """A data set as a bandit: one arm for each class; regret is the number of errors.
 
@@ -55,6 +61,7 @@ def environment(
     run, wherever the data came from.
     name, folder, cache : as in `load`
     preprocessing : a name in `PREPROCESSING`
+    intercept : as in `envs.Classification`, which a network with a bias of its own does not need
 
     Raises what `load` raises, and LookupError for another preprocessing.
     """
@@ -67,7 +74,9 @@ def environment(
         X = np.column_stack([one_hot(text) for text in X.T])
     if image and chosen.scale is None:
         X = X / np.float32(255)
-    return envs.Classification(scaled(X, chosen.scale, dtype=np.float32 if image else np.float64), y, name=name)
+    last = with_intercept(intercept, chosen.scale)
+    X = scaled(X, chosen.scale, dtype=np.float32 if image else np.float64, intercept=last)
+    return envs.Classification(X, y, name=name)
 
 
 def one_hot(text: np.ndarray) -> np.ndarray:

@@ -34,6 +34,7 @@ def table(
     checksum: str | None = None,
     *,
     cache: str | Path | None = None,
+    intercept: bool | None = None,
 ) -> envs.Classification:
     """A table as a bandit: one arm for each class of the target column; regret is the number of errors.
 
@@ -45,6 +46,7 @@ def table(
     missing : "refuse", "impute" or "drop"
     checksum : what `fingerprint(data)` must be; None: anything
     cache : scikit-learn's `data_home`, for OpenML
+    intercept : as in `envs.Classification`: None is a column of ones where the preprocessing is "standard"
 
     Raises ValueError, LookupError, OSError or ImportError, each with what to do.
     """
@@ -59,7 +61,8 @@ def table(
     y = _labels(frame[target], target=target, data=data)
     X = _features(frame.drop(target), fill=fill, data=data)
     name = _openml_id(data) and f"OpenML {_openml_id(data)}"
-    return envs.Classification(X, y, scale=pipeline(preprocessing).scale, name=name or Path(data).stem)
+    scale = pipeline(preprocessing).scale
+    return envs.Classification(X, y, scale=scale, name=name or Path(data).stem, intercept=intercept)
 
 
 def fingerprint(data: str | Path, *, cache: str | Path | None = None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dither.base import errors
 from dither.deciding import inputs
 
 NUMBERS_AT_ONCE = 2**19  # that are scaled, so that temporaries stay small beside a large X
@@ -41,12 +42,15 @@ class Classification:
     y : (N,) labels of any type. The distinct labels in sorted order are the arms
     scale : "standard" (mean 0, sd 1; constant columns are dropped), "unit" (rows of length 1) or None
     name : the name in reports
+    intercept : whether a column of ones comes last. None: where the columns are standardised, which takes from a linear
+        model the constant that it had in columns with a mean
     """
 
     X: Any = field(repr=False)
     y: Any = field(repr=False)
     scale: str | None = None
     name: str = "classification"
+    intercept: bool | None = None
     labels: Any = field(init=False, repr=False, default=())  # (K,) the classes in order
     disjoint = True
     sigma = 1.0
@@ -65,8 +69,9 @@ class Classification:
             raise ValueError(
                 f"y must hold one label for each of the {X.shape[0]} rows of X, got shape {np.shape(self.y)}"
             )
-        X = scaled(X, self.scale, dtype=X.dtype)
-        if X.shape[1] == 0:
+        intercept = with_intercept(self.intercept, self.scale)
+        X = scaled(X, self.scale, dtype=X.dtype, intercept=intercept)
+        if X.shape[1] == intercept:
             raise ValueError("X has no column, or none that is not constant: nothing to learn from")
         for key, value in {"X": X, "y": y, "labels": labels}.items():
             object.__setattr__(self, key, value)
@@ -78,7 +83,7 @@ class Classification:
 
     @property
     def dim(self) -> int:
-        """d, the number of features after scaling."""
+        """d, the number of features after scaling, with the intercept."""
         return self.X.shape[1]
 
     def start(self, rng: np.random.Generator) -> ShuffledRows:
@@ -99,17 +104,28 @@ class Classification:
         """None: the reward of a class is certain."""
 
 
-def scaled(X: np.ndarray, scale: str | None, *, dtype: Any = np.float64) -> np.ndarray:
+def with_intercept(intercept: bool | None, scale: str | None) -> bool:
+    """Whether there is a column of ones: as is said, and else where the columns are standardised."""
+    if intercept is None:
+        return scale == "standard"
+    errors.true_or_false("intercept", intercept)
+    return bool(intercept)
+
+
+def scaled(X: np.ndarray, scale: str | None, *, dtype: Any = np.float64, intercept: bool = False) -> np.ndarray:
     """X (N, d) of any real dtype, scaled as `Classification` says, in this dtype; X itself where nothing changes.
+
+    intercept : whether a column of ones comes last
 
     Every number is computed in float64 and rounded once, for all dtypes. Raises ValueError for an unknown scale.
     """
     if scale not in ("standard", "unit", None):
         raise ValueError(f"scale must be 'standard', 'unit' or None, got {scale!r}")
-    if scale is None:
+    if scale is None and not intercept:
         return X.astype(dtype, copy=False)
-    if scale == "unit":
-        return _by_blocks(X, unit, d=X.shape[1], dtype=dtype)
+    more: dict[str, Any] = dict(dtype=dtype, intercept=intercept)
+    if scale != "standard":
+        return _by_blocks(X, unit if scale == "unit" else np.asarray, d=X.shape[1], **more)
     low, high = (edge.astype(np.float64) for edge in (X.min(axis=0), X.max(axis=0)))
     keep = np.flatnonzero(high > low)
     mean, spread = X.mean(axis=0, dtype=np.float64)[keep], (high - low)[keep]
@@ -117,14 +133,17 @@ def scaled(X: np.ndarray, scale: str | None, *, dtype: Any = np.float64) -> np.n
     for rows in blocks(X):
         squares += np.sum(((X[rows][:, keep] - mean) / spread) ** 2, axis=0)  # divided first: the square of 1e-170 is 0
     sd = spread * np.sqrt(squares / X.shape[0])
-    return _by_blocks(X, lambda block: (block[:, keep] - mean) / sd, d=len(keep), dtype=dtype)
+    return _by_blocks(X, lambda block: (block[:, keep] - mean) / sd, d=len(keep), **more)
 
 
-def _by_blocks(X: np.ndarray, function: Callable[[np.ndarray], np.ndarray], *, d: int, dtype: Any) -> np.ndarray:
-    """function of the rows of X, (N, d), a block at a time, so that temporaries stay small."""
-    out = np.empty((X.shape[0], d), dtype=dtype)
+def _by_blocks(
+    X: np.ndarray, function: Callable[[np.ndarray], np.ndarray], *, d: int, dtype: Any, intercept: bool
+) -> np.ndarray:
+    """function of the rows of X, (N, d), and perhaps a column of ones; a block at a time, so temporaries stay small."""
+    out = np.empty((X.shape[0], d + intercept), dtype=dtype)
+    out[:, d:] = 1.0
     for rows in blocks(X):
-        out[rows] = function(X[rows].astype(np.float64, copy=False))
+        out[rows, :d] = function(X[rows].astype(np.float64, copy=False))
     return out
 
 

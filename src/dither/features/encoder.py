@@ -40,8 +40,8 @@ class Features:
 
     Parameters
     ----------
-    context, arm : field -> its kind: "numeric", "category", "hashed", "text", "words", or one with settings, such as
-        `features.Numeric(mean=40, scale=15)`. A list of values is a category with these values
+    context, arm : field -> its kind: "numeric", "standard", "category", "hashed", "text", "words", or one with
+        settings, such as `features.Numeric(mean=40, scale=15)`. A list of values is a category with these values
     cross : pairs (or more) of fields whose products are columns: [("country", "topic")]; "all": each field of the
         context with each of the arm. A context that all arms share says only through a cross which arm is best, where
         the model is linear in X. None warns of that; () says that it is meant
@@ -51,7 +51,7 @@ class Features:
     slots : for the hybrid form, how many arms can have a block
     absent : a field that a record does not have: "error", or "missing" (it counts as a missing value)
 
-    Numeric, category and words without stated values must be fitted first: `fit` returns Features that are.
+    Numeric, standard, category and words without stated values must be fitted first: `fit` returns Features that are.
 
     Raises ValueError for settings that make no sense, and for columns of one name.
     """
@@ -112,11 +112,14 @@ class Features:
     def fit(self, contexts: Any = None, arms: Any = None) -> "Features":
         """Features whose kinds have learnt what was not stated: means, scales, categories, vocabularies.
 
+        These Features stay as they are, and the new ones never learn again: X is one function of the fields for as long
+        as a bandit learns, and its file and its ledger keep it.
+
         contexts, arms : records or a frame, n of them each; a side where all is stated needs none. arms may also be
             id -> record, as for a `Catalogue`
 
-        Raises ValueError, which names the fields, where a side that must be fitted is not given. Raises ImportError
-        where scikit-learn is missing (extra `features`).
+        Raises ValueError, which names the fields, where a side that must be fitted is not given, and where a field has
+        fewer values than its kind needs. Raises ImportError where scikit-learn is missing (extra `features`).
         """
         if isinstance(arms, Mapping):
             arms = [{"id": id} | records.record(one, f"arm {id!r}") for id, one in arms.items()]

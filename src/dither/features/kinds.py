@@ -4,6 +4,6 @@ from typing import Any
 
 from dither.features.bags import Text, Words
 from dither.features.categorical import Category, Hashed
-from dither.features.numeric import Numeric
+from dither.features.numeric import Numeric, Standard
 
-KINDS: dict[str, Any] = {each.name: each for each in (Numeric, Category, Hashed, Text, Words)}
+KINDS: dict[str, Any] = {each.name: each for each in (Numeric, Category, Hashed, Text, Words, Standard)}

@@ -1,4 +1,4 @@
-"""A field that is a number, scaled."""
+"""Fields that are numbers: scaled, or standardised by the first rows and cut."""
 
 import math
 from collections.abc import Sequence
@@ -26,6 +26,7 @@ class Numeric(kind.Kind):
     scale: float | None = None
     missing: str = "zero"
     name: ClassVar[str] = "numeric"
+    _most: ClassVar[float] = errors.LARGEST  # (x - mean)/scale is smaller, or is cut
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,11 +56,11 @@ class Numeric(kind.Kind):
         """Scale the values."""
         if len(column) == 1 and type(column[0]) in _PLAIN and abs(column[0]) < _NEAR:
             y = (column[0] - self.mean) / self.scale  # a context of one request: an array would take four times as long
-            if abs(y) < errors.LARGEST:
+            if abs(y) < self._most:
                 out[0, 0] = y
                 return _ALL
         x = _numbers(column)
-        y = (x - self.mean) / self.scale  # type: ignore[operator]
+        y = self._cut((x - self.mean) / self.scale)  # type: ignore[operator]
         out[:, 0] = y
         if np.vdot(y, y) < errors.LARGEST**2:
             return _ALL
@@ -71,8 +72,53 @@ class Numeric(kind.Kind):
         out[gone, 0] = 0.0
         return kind.Gaps(missing=gone.tolist())
 
+    def _cut(self, y: np.ndarray) -> np.ndarray:
+        """The scaled values as they are written."""
+        return y
+
     def __str__(self) -> str:
-        return f"numeric, mean {self.mean:.6g}, scale {self.scale:.6g}" if self.fitted else "numeric, not fitted"
+        if not self.fitted:
+            return f"{self.name}, not fitted"
+        return f"{self.name}, mean {self.mean:.6g}, scale {self.scale:.6g}"
+
+
+@dataclass(frozen=True)
+class Standard(Numeric):
+    """A number, standardised: (x - mean)/scale, one column, cut at `clip` from both sides.
+
+    Mean and scale are stated, or learnt once from the first rows (`Features.fit`), and then they stay. So X is the same
+    function of a context for as long as a bandit learns.
+
+    clip : how many scales from the mean a value counts at most, so that a few rows cannot rule what is learnt
+    least : how many values a fit needs at least, for mean and scale to say something of the rows that come later
+    """
+
+    clip: float = 5.0
+    least: int = 32
+    name: ClassVar[str] = "standard"
+
+    def __post_init__(self) -> None:
+        errors.within("clip", self.clip, 1 / errors.LARGEST, errors.LARGEST)
+        errors.at_least("least", self.least, 1)
+        for name in ("clip", "_most"):
+            object.__setattr__(self, name, float(self.clip))
+        super().__post_init__()
+
+    def fit(self, column: Sequence[Any]) -> "Numeric":
+        """As for `Numeric`. Raises ValueError for fewer values than `least`."""
+        there = int(np.sum(~np.isnan(_numbers(column))))
+        if there < self.least:
+            raise ValueError(
+                f"has {there} values, and mean and scale are learnt from {self.least} at least: fit to more rows; or "
+                "state them, as in Standard(mean=40, scale=15); or lower `least`"
+            )
+        return super().fit(column)
+
+    def _cut(self, y: np.ndarray) -> np.ndarray:
+        return np.clip(y, -self.clip, self.clip)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, cut at {self.clip:g}" if self.fitted else super().__str__()
 
 
 def _numbers(column: Sequence[Any]) -> np.ndarray:

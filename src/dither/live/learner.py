@@ -12,10 +12,12 @@ import os
 import threading
 import time
 import uuid
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from dither.base import errors
+from dither.features.column_sizes import ColumnSizes, ColumnSizeWarning
 from dither.live.taught import BEGAN, Taught, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons
@@ -60,6 +62,9 @@ class Learner:
     def _begin(self) -> None:
         self.lock = threading.RLock()
         self.stands, self._changes = Taught(self._first(), self._load), _NOTHING
+        bandit = self.stands.bandit
+        self._sizes = ColumnSizes(bandit.dim) if bandit.unscaled else None  # of the first rows, as in the bandit
+        self._words: str | None = None  # of a warning that is to be given
         self.due = 0.0  # when the learner must take part in a transaction that has no rewards
         self._slots = 0  # how many the arms of the catalogue need
         self._lease: lessons.Lease | None = None
@@ -149,6 +154,8 @@ class Learner:
         """Learn the batch, which is committed by now."""
         if self._next is not None:
             with self.lock:
+                if self._sizes is not None:
+                    self._look(self._sizes, self._next)
                 self.refused += self.stands.learn(self._next)
         elif self._lease is not None and self._behind:
             self.follow(replay=True)
@@ -160,6 +167,20 @@ class Learner:
         if new > 0 and (new >= batches or time.monotonic() - self._kept_at >= seconds):
             self.keep()
         self._plan()
+
+    def _look(self, sizes: ColumnSizes, batch: lessons.Batch) -> None:
+        """Look at the columns of a new batch, where all rows before it were looked at: what is replayed was not."""
+        bandit = self.stands.bandit
+        if sizes.rows == bandit.observations and len(batch.x):
+            self._words = sizes.learnt(batch.x, bandit.columns or self.ledger.columns(None))
+        if sizes.done or sizes.rows < bandit.observations:
+            self._sizes = None
+
+    def warn(self, *, stacklevel: int) -> None:
+        """Give the warning that a batch has led to, once. It waits until the transaction is over."""
+        words, self._words = self._words, None
+        if words is not None:
+            warnings.warn(words, ColumnSizeWarning, stacklevel=stacklevel + 1)
 
     def _plan(self) -> None:
         """Say when the learner must take part again, whether or not there are rewards."""

@@ -249,7 +249,11 @@ class Live:
         return answer
 
     def _hear(self) -> None:
-        """Take the arms of which this process has heard. What it has learnt is taken by the next decision."""
+        """Take the arms of which this process has heard, and say what the learner has to say.
+
+        What it has learnt is taken by the next decision.
+        """
+        self._learner.warn(stacklevel=3)
         if self._keeper is not None and self._keeper.catalogue.version < self._learner.arms:
             self._keeper.look()
 

@@ -109,7 +109,7 @@ class Disjoint(Model):
         if own and not finite(slot):
             raise errors.overflow()  # before the old state is written to
         state = _filled(state, arm, slot, batch=r.ndim, own=own)
-        return self.each.agreed(state, slots=True) if shares else state
+        return self.each.agreed(state, slots=True, own=own) if shares else state
 
     def update_many(self, state: Any, X: Array, r: Array, *, arm: Array, own: bool = False, **settings: Any) -> Any:
         """n observations of one bandit: X (n, d), r (n,), arm (n,), weight (n,), at (n,); no leading axes."""

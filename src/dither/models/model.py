@@ -138,8 +138,8 @@ class Model(abc.ABC):
         """`update_many` of one of several slots, between `announced` and `agreed`."""
         return self.update_many(state, X, r, **settings)
 
-    def agreed(self, state: Any, *, slots: bool = False) -> Any:
-        """The state with what all slots share made of what each has learnt."""
+    def agreed(self, state: Any, *, slots: bool = False, own: bool = False) -> Any:
+        """The state with what all slots share made of what each has learnt; own: its arrays may be overwritten."""
         return state
 
     def refitted(self, state: Any) -> Any:

@@ -32,7 +32,7 @@ from dither.models.digits import Rounding
 from dither.models.linear_model import LinearModel
 
 N, SIZE, Q, R, TOTAL, S, M, T = range(8)  # the places in `sums`
-LAM, ROWS, SQUARE, FIRST, BEGUN, CENTRE, SHIFT, OVER = range(8)  # the places in `shared`
+LAM, ROWS, SQUARE, FIRST, BEGUN, CENTRE, NOISE, PRIOR, SHIFT = range(9)  # the places in `shared`
 ASKED = frozenset({"error_width", "error_sample"})  # the abilities that need σ̂ and τ̂
 POOLED = "pooled"  # asked of `init` for slots that are centred
 TINY = 1e-300  # is added to ‖x‖², which something is divided by
@@ -50,8 +50,8 @@ class Units(NamedTuple):
     constant: (
         Array | None
     )  # (..., d)  the value of the columns that were the same in every row, else 0; None: no centre
-    shared: Array  # (..., 8)  λ; the rows and Σ ‖x‖² of its rule; r₁; whether there is one; c; √d |r₁ + c|, and λ over
-    #   the square of the intercept: of the last two `rounding` is made
+    shared: Array  # (..., 9)  λ; the rows and Σ ‖x‖² of its rule; r₁; whether there is one; with Θ also c, σ̂², τ̂² and
+    #   what r₁ + c adds to the rounding of means
 
 
 class Widths(NamedTuple):
@@ -131,11 +131,11 @@ class MeasuringModel(LinearModel):
         units = units._replace(shared=units.shared[..., :1, :] + 0.0 * units.shared, constant=constant)
         return self.agreed(self.rescaled(state._replace(units=units), before), slots=True)
 
-    def agreed(self, state: Any, *, slots: bool = False) -> Any:
-        """The state with θ̂ and c of all that was learnt."""
+    def agreed(self, state: Any, *, slots: bool = False, own: bool = False) -> Any:
+        """The state with θ̂, c, σ̂ and τ̂ of all that was learnt; own: arrays of the state may be overwritten."""
         if state.units is None or state.units.Theta is None:
             return state
-        units, theta = agreed(state.units, slots=slots)
+        units, theta = agreed(state.units, slots=slots, into=state.theta if own else None)
         return state._replace(units=units, theta=theta)
 
     def error_width(self, state: Any, X: Array, *, slots: bool = False) -> Widths:
@@ -181,9 +181,9 @@ class MeasuringModel(LinearModel):
         of_theta, units = self.rounding_of(state), state.units
         if units is None or units.constant is None:
             return of_theta
-        xp, shared = arrays.namespace(units.shared), units.shared
-        height = digits.LOST * shared[..., SHIFT] * xp.sqrt(units.sums[..., N] + shared[..., OVER])
-        return of_theta._replace(rho=of_theta.rho + (float(height) if height.ndim == 0 else height[..., None]))
+        height = value(units, SHIFT)
+        more = digits.LOST * (height if isinstance(height, float) else height[..., None])
+        return Rounding(of_theta.rho + more, of_theta.omega)
 
 
 def _widths(A: Array, size: Array, *, lam: Any, noise: Any, prior: Any) -> Widths:
@@ -232,8 +232,8 @@ def check(model: Any) -> None:
 def init(model: Any, zeros: Array, *, needs: frozenset[str], ones: bool = False) -> Units:
     """Before the first row, for θ̂ = zeros (..., d); ones: the second target is kept whoever asks."""
     xp, d = arrays.namespace(zeros), zeros.shape[-1]
-    start = [1.0 if model.lam == penalty.AUTO else float(model.lam), *[0.0] * 7]
-    shared = arrays.blank(zeros, 8) + xp.asarray(start, dtype=zeros.dtype, device=arrays.device(zeros))
+    start = [1.0 if model.lam == penalty.AUTO else float(model.lam), *[0.0] * 5, 1.0, 1.0, 0.0]
+    shared = arrays.blank(zeros, 9) + xp.asarray(start, dtype=zeros.dtype, device=arrays.device(zeros))
     J = 3 if model.reward_range else 2
     Theta = arrays.blank(zeros, J, d) if ones or model.reward_range or POOLED in needs else None
     return Units(Theta, arrays.blank(zeros, 8), arrays.blank(zeros, d) if POOLED in needs else None, shared)
@@ -268,9 +268,7 @@ def targets(model: Any, units: Units, r: Array) -> Array:
 
 def announced(model: Any, units: Units, X: Array, r: Array, weight: Array | None, *, slots: bool) -> Units:
     """`MeasuringModel.announced` of the units: the same ones where nothing has changed."""
-    shared = units.shared[..., 0, :] if slots else units.shared
-    constant = None if units.constant is None else units.constant[..., 0, :] if slots else units.constant
-    xp = arrays.namespace(X)
+    xp, (shared, constant) = arrays.namespace(X), _of_all(units, slots=slots)
     news: dict[int, Array] = {}
     if model.lam == penalty.AUTO:
         rule = penalty.Rule(shared[..., LAM], shared[..., ROWS], shared[..., SQUARE])
@@ -289,7 +287,7 @@ def announced(model: Any, units: Units, X: Array, r: Array, weight: Array | None
         units = units._replace(constant=(kept[..., None, :] if slots else kept) + xp.zeros_like(units.constant))
     if not news:
         return units
-    parts = [news.get(k, shared[..., k]) for k in range(8)]
+    parts = [news.get(k, shared[..., k]) for k in range(9)]
     shared = xp.stack(parts, axis=-1)
     return units._replace(shared=(shared[..., None, :] if slots else shared) + xp.zeros_like(units.shared))
 
@@ -391,27 +389,30 @@ def magnitude(units: Units, e: Array) -> Array:
     return abs(e[..., 0]) + abs(c) * abs(e[..., 1])
 
 
-def agreed(units: Any, *, slots: bool) -> tuple[Units, Array]:
-    """c of what all slots have learnt, and θ̂ of each: (..., d)."""
-    xp, shared, constant = arrays.namespace(units.shared), units.shared, units.constant
-    if slots:
-        shared, constant = shared[..., 0, :], None if constant is None else constant[..., 0, :]
+def agreed(units: Any, *, slots: bool, into: Array | None) -> tuple[Units, Array]:
+    """c, σ̂ and τ̂ of what all slots have learnt, and θ̂ of each: (..., d).
+
+    into : the old θ̂, which may be overwritten as the units may; None: nothing is
+    """
+    xp, Theta = arrays.namespace(units.shared), units.Theta
+    shared, constant = _of_all(units, slots=slots)
     sums, where = _pooled(units, slots=slots)
     plain = where is _where
     lam, first = (shared.item(LAM), shared.item(FIRST)) if plain else (shared[..., LAM], shared[..., FIRST])
     centred, place, size = _intercept(constant, first)
     c = _centre(sums, TOTAL, first, centred, where)
-    over = where(centred, lam / (size * size), 0.0 * c)
+    noise, prior = _scales(sums, _centre(sums, R, first, centred, where), where)
     height = where(centred, (first + c) / size, 0.0 * c)
-    shift = units.Theta.shape[-1] ** 0.5 * abs(height * size)
-    if plain:
-        new = np.array(shared)
-        new[CENTRE:] = c, shift, over
+    shift = (Theta.shape[-1] * (size * size * sums[N] + lam)) ** 0.5 * abs(height)
+    if plain and into is not None:
+        units.shared[..., CENTRE:] = c, noise, prior, shift
+        theta = np.multiply(Theta[..., 1, :], -c, out=into)
+        theta += Theta[..., 0, :]
     else:
-        rest = [c + 0.0 * lam, shift + 0.0 * lam, over + 0.0 * lam]
+        rest = [part + 0.0 * shared[..., LAM] for part in (c, noise, prior, shift)]
         new = xp.concat([shared[..., :CENTRE], xp.stack(rest, axis=-1)], axis=-1)
-    units = units._replace(shared=(new[..., None, :] if slots else new) + xp.zeros_like(units.shared))
-    theta = provisional(units)
+        units = units._replace(shared=(new[..., None, :] if slots else new) + xp.zeros_like(units.shared))
+        theta = provisional(units)
     if constant is None:
         return units, theta
     if plain:
@@ -424,21 +425,30 @@ def agreed(units: Any, *, slots: bool) -> tuple[Units, Array]:
 
 def scales(units: Units, *, slots: bool = False) -> tuple[Any, Any]:
     """σ̂² and τ̂² of what all slots have learnt: floats for one bandit, else (...) without the axis of slots."""
+    if units.Theta is not None:
+        return value(units, NOISE, slots=slots), value(units, PRIOR, slots=slots)
     sums, where = _pooled(units, slots=slots)
-    shared, constant = units.shared, units.constant
-    if slots:
-        shared, constant = shared[..., 0, :], None if constant is None else constant[..., 0, :]
-    plain = where is _where
-    first = shared.item(FIRST) if plain else shared[..., FIRST]
-    centre = _centre(sums, R, first, _intercept(constant, first)[0], where)
+    return _scales(sums, 0.0 * sums[N], where)
+
+
+def _scales(sums: list[Any], centre: Any, where: Callable) -> tuple[Any, Any]:
+    """σ̂² and τ̂² of pooled sums about a centre of q."""
     seen = sums[N] > 0
-    count, mean = where(seen, sums[N], 1.0 + 0.0 * sums[N]), sums[SIZE]
+    one = 1.0 + 0.0 * sums[N]
+    count = where(seen, sums[N], one)
     spread = sums[Q] - 2 * centre * sums[R] + centre * centre * sums[N]
     rest = sums[S] - 2 * centre * sums[M] + centre * centre * sums[T]
     spread, rest = where(spread > 0, spread, 0.0 * count), where(rest > 0, rest, 0.0 * count)
-    per, mean = spread / count, where(mean > 0, mean / count, 1.0 + 0.0 * count)
-    one = 1.0 + 0.0 * count
+    per = spread / count
+    mean = where(sums[SIZE] > 0, sums[SIZE] / count, one)
     return where(seen, (per + rest) / (1 + count), one), where(seen, per / mean, one)
+
+
+def _of_all(units: Units, *, slots: bool) -> tuple[Array, Array | None]:
+    """`shared` and `constant` without the axis of slots."""
+    if not slots:
+        return units.shared, units.constant
+    return units.shared[..., 0, :], None if units.constant is None else units.constant[..., 0, :]
 
 
 def _pooled(units: Units, *, slots: bool) -> tuple[list[Any], Callable]:

@@ -1,7 +1,7 @@
 """The command `bakeoff`."""
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,17 +25,10 @@ from dither_bench.run import run
 USUAL = ("LinFP", "LinUCB", "LinTS", "RandLinUCB", "Greedy", "EpsGreedy", "Softmax", "SquareCB")
 
 
-@expanded
-def bakeoff(
-    *,
-    algorithms: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ALGORITHM]...",
-            help="NAME, NAME:setting=value,... or 'NAME:setting=value|value'; FILE.py:NAME for one of your own.",
-            show_default=" ".join(USUAL),
-        ),
-    ] = None,
+@dataclass(frozen=True)
+class SetChoice:
+    """Which sets are played, and how much of each."""
+
     sets: Annotated[
         str | None,
         typer.Option(
@@ -44,39 +37,66 @@ def bakeoff(
             "openml:ID, keel:NAME.",
             show_default="those of scikit-learn, and those of the folder",
         ),
-    ] = None,
+    ] = None
     folder: Annotated[
         Path | None,
         typer.Option(help="Folder of .npz files with X and y.", show_default=f"{bake_sets.FOLDER}/ in DITHER_DATA"),
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="At most so many rounds of a shuffled pass; 0: the whole pass.")] = 1500,
-    shuffles: Annotated[int, typer.Option(help="Shuffled passes over each set; what is stored counts.")] = 4,
-    levels: Annotated[int, typer.Option(help="Arms of a set of numbers: quantiles of the numbers.")] = 10,
+    ] = None
+    rounds: Annotated[int, typer.Option(help="At most so many rounds of a shuffled pass; 0: the whole pass.")] = 1500
+    levels: Annotated[int, typer.Option(help="Arms of a set of numbers: quantiles of the numbers.")] = 10
     pays: Annotated[
         str, typer.Option(help=f"What a level of a set of numbers pays: {errors.either(bake_sets.PAYMENTS)}.")
-    ] = "distance",
+    ] = "distance"
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """As `bakeoff.baking` takes them."""
+        names = None if self.sets is None else [name.strip() for name in self.sets.split(",") if name.strip()]
+        settings: dict[str, Any] = dict(folder=self.folder, levels=self.levels, pays=self.pays)
+        return {"sets": names, "rounds": self.rounds or None} | settings
+
+
+@dataclass(frozen=True)
+class OtherChoice:
+    """Which other libraries play, and where they are."""
+
     other: Annotated[
         list[str] | None,
         typer.Option(
             "--others",
             metavar="A,B",
-            help=f"Other libraries: {errors.either(others.USUAL)}; or NAME:setting=value,... ; may be repeated.",
+            help=f"Other libraries: {errors.either(others.USUAL)}; or NAME:setting=value,...; may be repeated.",
             show_default=False,
         ),
+    ] = None
+    python: Annotated[str, typer.Option(help="The interpreter that has these libraries.", show_default="this one")] = (
+        sys.executable
+    )
+
+
+@expanded
+def bakeoff(
+    *,
+    algorithms: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ALGORITHM...",
+            help="NAME, NAME:setting=value,... or 'NAME:setting=value|value'; FILE.py:NAME for one of your own.",
+            show_default=" ".join(USUAL),
+        ),
     ] = None,
-    python: Annotated[
-        str, typer.Option(help="The interpreter that has these libraries.", show_default="this one")
-    ] = sys.executable,
+    chosen: SetChoice,
+    shuffles: Annotated[int, typer.Option(help="Shuffled passes over each set; what is stored counts.")] = 4,
+    elsewhere: OtherChoice,
     reference: Reference = None,
     computing: Computing,
     storing: Storing,
     showing: Showing,
 ) -> None:
     """Play real data sets as bandits, and say who is significantly better on how many: a bake-off."""
-    of_others = others.others(other or (), python=python)
-    names = None if sets is None else [name for name in sets.split(",") if name]
-    of_sets: dict[str, Any] = dict(folder=folder, rounds=rounds or None, levels=levels, pays=pays)
-    figure = bake.baking([*(algorithms or USUAL), *of_others], names, shuffles=shuffles, reference=reference, **of_sets)
+    of_others = others.others(elsewhere.other or (), python=elsewhere.python)
+    every = [*(algorithms or USUAL), *of_others]
+    figure = bake.baking(every, shuffles=shuffles, reference=reference, **chosen.how)
     show(figure, showing, out=storing.out, seed=computing.seed, block=storing.block, **computing.how)
 
 

@@ -77,7 +77,7 @@ class EnvironmentChoice:
                 raise ValueError(f"{setting} is given twice: by --{setting} and by --with")
             settings[setting] = value
         table = settings.get("data") is not None
-        if table and name not in (None, "table"):
+        if table and name not in (None, *environments.CHECKSUMS):
             raise ValueError(f"--data is an environment of its own: leave out --env {name}")
         return environments.describe(name or ("table" if table else "linear"), **settings)
 

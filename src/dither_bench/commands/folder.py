@@ -66,15 +66,20 @@ def gallery(
     from dither_bench.define.figures import FIGURES
     from dither_bench.keep import asked  # matplotlib takes a second to import
     from dither_bench.keep.store import STORE, Store
-    from dither_bench.show import gallery, summaries
+    from dither_bench.show import bake_summary, gallery, summaries
 
     console, paths = terminal.console(), []
     if results is not None:
-        requests = [request for request in asked.figures(results) if request.figure.name in FIGURES]
+        shown = (*FIGURES, bake_summary.NAME)
+        requests = [request for request in asked.figures(results) if request.figure.name in shown]
         if not requests:
             raise ValueError(f"{results} holds no figures: make some with 'dither reproduce NAME --out {results}'")
         for request in requests:
             here = processor or platform.processor() or platform.machine()
+            if request.figure.name == bake_summary.NAME:
+                of_bake = bake_summary.of_request(request, Store(results / STORE), processor=here)
+                paths.append(bake_summary.write(of_bake, out))
+                continue
             summary = summaries.of_request(request, Store(results / STORE), processor=here)
             if summary is not None:
                 paths.append(summaries.write(summary, out))

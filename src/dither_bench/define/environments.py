@@ -22,15 +22,15 @@ from dither.base import errors, parts
 from dither_bench.define import bake_sets, replayed
 
 
-def digits(scale: str | None = "unit") -> envs.Classification:
+def digits(scale: str | None = "unit", intercept: bool | None = None) -> envs.Classification:
     """The handwritten digits that scikit-learn bundles: 1797 rows, 64 features, 10 arms in disjoint slots."""
     X, y = errors.imported("sklearn.datasets", "scikit-learn", extra="experiments").load_digits(return_X_y=True)
-    return envs.Classification(X, y, scale=scale, name="digits")
+    return envs.Classification(X, y, scale=scale, name="digits", intercept=intercept)
 
 
 def _data_set(name: str) -> Callable[..., envs.Classification]:
-    def environment(preprocessing: str = "standard") -> envs.Classification:
-        return datasets.environment(name, preprocessing)
+    def environment(preprocessing: str = "standard", intercept: bool | None = None) -> envs.Classification:
+        return datasets.environment(name, preprocessing, intercept=intercept)
 
     return environment
 
@@ -41,9 +41,10 @@ def table(
     preprocessing: str = "standard",
     missing: str = "refuse",
     checksum: str | None = None,
+    intercept: bool | None = None,
 ) -> envs.Classification:
     """A CSV or Parquet file, or a data set of OpenML by its number (`datasets.table`)."""
-    return datasets.table(data, target, preprocessing, missing, checksum)
+    return datasets.table(data, target, preprocessing, missing, checksum, intercept=intercept)
 
 
 BASES: dict[str, Callable[..., Any]] = {
@@ -108,6 +109,7 @@ ENVIRONMENTS: dict[str, Callable[..., Any]] = {
     bake_sets.NAME: bake_sets.bandit,
     replayed.NAME: replayed.log,
 }
+CLASSES = ("digits", *datasets.SOURCES, "table")  # those with `intercept`, which earlier descriptions do not have
 CHECKSUMS: dict[str, Callable[[Any], str | None]] = {  # of what the setting `data` names
     "table": datasets.fingerprint,
     bake_sets.NAME: bake_sets.fingerprint,
@@ -149,6 +151,7 @@ def describe(name: str, **settings: Any) -> dict[str, Any]:
     if in_file is None:  # several numbers are text: such settings are keys of tables
         settings = {key: " ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for key, v in settings.items()}
         settings = {"name": name} | usual | settings
+        settings = _intercepted(settings) if name in CLASSES else settings
     else:
         if odd := [f"{k}={v!r}" for k, v in settings.items() if not plain(v)]:
             raise TypeError(f"a setting of {short} is a number, a text, None, or a tuple of these; got {odd[0]}")
@@ -158,6 +161,20 @@ def describe(name: str, **settings: Any) -> dict[str, Any]:
     if settings.get("data") is not None and settings.get("checksum", "") is None:
         settings["checksum"] = CHECKSUMS[name](settings["data"])
     return settings
+
+
+def standardised(env: Mapping[str, Any]) -> bool:
+    """Whether it is a data set with standardised columns, which has an intercept unless it is told to have none."""
+    return env["name"] in CLASSES and "standard" in (env.get("preprocessing"), env.get("scale"))
+
+
+def _intercepted(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings, with `intercept` only where there is one: so what had none has the key that it always had."""
+    wanted = settings.pop("intercept")
+    if wanted is None:
+        wanted = standardised(settings)
+    errors.true_or_false("intercept", wanted)
+    return settings | ({"intercept": True} if wanted else {})
 
 
 def defaults(name: str) -> dict[str, Any]:
@@ -241,6 +258,8 @@ def described(env: Any) -> dict[str, Any]:
 def build(env: Mapping[str, Any]) -> Any:
     """The environment that the data describes."""
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in env.items() if k != "name"}  # JSON has lists
+    if env["name"] in CLASSES:
+        settings = {"intercept": False} | settings
     return _built(find(env["name"]), tuple(sorted(settings.items())))
 
 

@@ -12,8 +12,8 @@ from dither.algorithms.algorithm import UNSTATED, fields
 from dither.base import errors, parts
 from dither.deciding import policy as policy_contract
 from dither.simulation.simulate import check_environment, check_rewards, configured
-from dither_bench.define.environments import build, defaults, describe
-from dither_bench.define.others import is_other
+from dither_bench.define.environments import CLASSES, build, defaults, describe, standardised
+from dither_bench.define.others import OtherLibrary
 from dither_bench.define.panels import Figure, Note, Panel, as_in, named, with_shared
 from dither_bench.define.replayed import ReplayedLog
 
@@ -122,18 +122,17 @@ def check(figure: Figure) -> None:
         env = build(panel.env)
         check_environment(env)
         _check_others(panel, env)
-        ours = [as_in(panel, spec) for spec in panel.algorithms if not is_other(spec)]
+        ours = [as_in(panel, spec) for spec in panel.algorithms if not isinstance(spec.origin, OtherLibrary)]
         check_rewards(env, [_model(spec, env, rounds=panel.rounds) for spec in ours])
     specs(*(spec for panel in figure.panels for spec in panel.algorithms))
 
 
 def _check_others(panel: Panel, env: Any) -> None:
-    """Raise what an algorithm of another library would raise later, and ValueError where it cannot play."""
-    for spec in filter(is_other, panel.algorithms):
-        if not env.disjoint or isinstance(env, ReplayedLog):
+    """Raise ValueError for an algorithm of another library where it cannot play."""
+    for spec in panel.algorithms:
+        if isinstance(spec.origin, OtherLibrary) and (not env.disjoint or isinstance(env, ReplayedLog)):
             kind = "is a log" if env.disjoint else "has arms with features of their own"
             raise ValueError(f"{spec} plays data sets alone, and {panel.name} {kind}: leave out one of them")
-        configured(spec, env, rounds=panel.rounds)
 
 
 def _model(spec: Spec, env: Any, *, rounds: int) -> Any:
@@ -167,6 +166,9 @@ def adhoc(
 
 def called(env: Mapping[str, Any], *, rounds: int, usual: Mapping[str, Any]) -> str:
     """The name of a panel: the environment, its settings that are not the usual ones, and the horizon."""
+    if env["name"] in CLASSES:
+        env, usual = dict(env), dict(usual) | {"intercept": standardised(env)}
+        env.setdefault("intercept", False)
     settings = {k: v for k, v in env.items() if k != "name" and v != usual.get(k)}
     texts = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in settings.items()]
     return ", ".join([parts.short(env["name"]), *texts, f"T={rounds}"])

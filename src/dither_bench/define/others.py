@@ -152,16 +152,11 @@ def others(texts: Iterable[str], *, python: str = sys.executable) -> tuple[Spec,
     return tuple(every)
 
 
-def is_other(what: Any) -> bool:
-    """Whether it plays in an interpreter of its own."""
-    return isinstance(what, Spec) and isinstance(what.origin, OtherLibrary)
-
-
 @functools.cache
 def version_of(python: str, module: str, package: str) -> str:
     """The version of a library in an interpreter. Raises ImportError where it has none."""
     command = [python, str(RUNNER), "--version", module, package]
-    cure = f"make an environment that has it: python -m venv others; others/bin/pip install {package} numpy"
+    cure = f"make an environment that has it: python -m venv others; others/bin/pip install numpy {package}"
     try:
         told = subprocess.run(command, capture_output=True, text=True, timeout=TIME, check=False)
     except (OSError, subprocess.TimeoutExpired) as reason:

@@ -94,12 +94,17 @@ class SetLosses:
 def of_curves(figure: Figure, curves: pl.DataFrame) -> SetLosses:
     """Of the rows of `tables.curves`: the sets are the panels, and the shuffles are the runs that were asked for.
 
-    Every set counts alike: as many shuffles of each are taken as every algorithm has on every set.
+    Every set counts alike: as many shuffles of each are taken as every algorithm has on every set. An algorithm that
+    lacks a set is left out. Raises ValueError where nothing is left.
     """
-    names, panels = tuple(map(str, figure.algorithms)), figure.panels
-    curves = curves.filter(pl.col("run") < figure.runs)
-    ends = [[tables.at(curves, panel, panel.rounds, algorithm=name) for name in names] for panel in panels]
-    common = [sorted(set.intersection(*map(set, of_set))) for of_set in ends]
+    panels, curves = figure.panels, curves.filter(pl.col("run") < figure.runs)
+    of_names = {
+        name: [tables.at(curves, panel, panel.rounds, algorithm=name) for panel in panels]
+        for name in map(str, figure.algorithms)
+    }
+    names = tuple(name for name, of_sets in of_names.items() if all(of_sets))
+    ends = [[of_names[name][s] for name in names] for s in range(len(panels))]
+    common = [sorted(set.intersection(*map(set, of_set))) if names else [] for of_set in ends]
     n = min(map(len, common), default=0)
     if n == 0:
         raise ValueError("the sets have no algorithm and shuffle in common: run the command again")

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import threadpoolctl
 
+from dither.algorithms import Spec
 from dither.base import errors
 from dither.base.parts import refresh
 from dither.simulation.simulate import configured, recorded, simulate
 from dither_bench.define import published
 from dither_bench.define.environments import build
-from dither_bench.define.others import is_other
+from dither_bench.define.others import OtherLibrary
 from dither_bench.define.replayed import ReplayedLog
 from dither_bench.keep import code
 from dither_bench.keep.store import Made, Store, made_here
@@ -88,7 +89,8 @@ def regrets(
     how: Any = dict(runs=runs, rounds=rounds, seed=seed)
     if isinstance(env, ReplayedLog):
         return replaying.play(env, agents, marks=marks, tell=tell, **how)
-    there = {label: what for label, what in agents.items() if is_other(what)}
+    specs = {label: what for label, what in agents.items() if isinstance(what, Spec)}
+    there = {label: spec for label, spec in specs.items() if isinstance(spec.origin, OtherLibrary)}
     here = {label: what for label, what in agents.items() if label not in there}
     share = len(here) / len(agents)
     of_agents: dict[str, tuple[np.ndarray, np.ndarray]] = {}

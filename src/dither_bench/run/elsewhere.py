@@ -80,7 +80,7 @@ def _in(
         rounds, asked, arms = (Path(scratch) / name for name in ("rounds.npz", "request.json", "arms.npz"))
         np.savez(rounds, X=X, reward=reward)
         asked.write_text(json.dumps(request), encoding="utf-8")
-        errors = Path(scratch) / "errors.txt"
+        errors = Path(scratch) / "errors"
         with errors.open("w", encoding="utf-8") as file:
             command = [python, str(RUNNER), *map(str, (rounds, asked, arms))]
             with subprocess.Popen(

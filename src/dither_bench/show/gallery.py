@@ -19,8 +19,10 @@ from dither.base import drawing, errors, files
 from dither.cli import template
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, Panel, reference
-from dither_bench.judge import tables, words
-from dither_bench.show import plots, summaries
+from dither_bench.judge import duels, profiles, tables, words
+from dither_bench.show import bake_files, bake_summary, plots, profile_plots, summaries
+from dither_bench.show.bake_summary import NAME as BAKE
+from dither_bench.show.bake_summary import BakeSummary
 from dither_bench.show.looks import translations
 from dither_bench.show.pictures import PictureLook
 from dither_bench.show.summaries import Summary
@@ -46,21 +48,43 @@ class TableColumn(NamedTuple):
 
 def write(folder: Path) -> list[Path]:
     """Make the page and the pictures from the summaries in the folder. -> the paths"""
-    every = read(folder)
-    if not every:
+    every, bake = read(folder), read_bake(folder)
+    if not every and bake is None:
         raise ValueError(f"{folder} holds no summaries: name the folder of results to make them from")
     parts = illustrations()
     paths = [_picture(part.canvas, folder / f"{part.name}.png", numbers=rows(part)) for part in parts]
     for summary in every:
         canvas = picture(summary)
         paths.append(_picture(canvas, folder / f"{summary.figure.name}.png", digest=digest(canvas)))
-    return [*paths, files.text(folder / PAGE, page(every, parts, reasons=reasons(folder)))]
+    if bake is not None:
+        canvas = profile(bake)
+        paths.append(_picture(canvas, folder / f"{BAKE}.png", digest=digest(canvas)))
+        wins = bake_files.matrix(bake.figure, bake.losses, PictureLook())
+        paths.append(_picture(wins, folder / f"{BAKE}-wins.png", numbers=counts(bake)))
+    return [*paths, files.text(folder / PAGE, page(every, parts, reasons=reasons(folder), bake=bake))]
 
 
 def read(folder: Path) -> list[Summary]:
     """The summaries in the folder, in the order of the figures."""
-    every = [summaries.read(path) for path in folder.glob("*.json")]
+    every = [summaries.read(path) for path in folder.glob("*.json") if path.stem != BAKE]
     return sorted(every, key=lambda summary: PLACES.index(summary.figure.name))
+
+
+def read_bake(folder: Path) -> BakeSummary | None:
+    """The bake-off in the folder; None where it has none."""
+    path = folder / f"{BAKE}.json"
+    return bake_summary.read(path) if path.exists() else None
+
+
+def profile(bake: BakeSummary) -> Canvas:
+    """The performance profile of a bake-off."""
+    scores = bake.scores
+    return profile_plots.draw(bake.figure, scores, profiles.profile(scores), PictureLook())
+
+
+def counts(bake: BakeSummary) -> list[int]:
+    """The numbers of the matrix of a bake-off."""
+    return [int(count) for count in duels.matrix(bake.losses).ravel()]
 
 
 def reasons(folder: Path) -> dict[str, str]:
@@ -104,13 +128,20 @@ def _picture(canvas: Canvas, path: Path, **carried: Any) -> Path:
     return drawing.save(canvas, path, dpi=DPI, metadata={"Description": json.dumps(carried), "Software": None})
 
 
-def page(every: Sequence[Summary], parts: Sequence[Measurement], *, reasons: dict[str, str]) -> str:
+def page(
+    every: Sequence[Summary],
+    parts: Sequence[Measurement],
+    *,
+    reasons: dict[str, str],
+    bake: BakeSummary | None = None,
+) -> str:
     """The page, as Markdown."""
     env = template.environment("dither_bench.show", keep_trailing_newline=True)
     there = {summary.figure.name for summary in every}
     return env.get_template("gallery.md.jinja").render(
         parts=parts,
         sections=[_section(summary, reasons) for summary in every],
+        bake=bake,
         missing=[(figure, reasons.get(name)) for name, figure in FIGURES.items() if name not in there],
     )
 
