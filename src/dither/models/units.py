@@ -143,11 +143,13 @@ class MeasuringModel(LinearModel):
 
         slots : the last leading axis is that of slots, whose σ̂ and τ̂ are those of all together
         """
-        A, xp, units = self.squared_width(state, X), arrays.namespace(X), state.units
+        A, units = self.squared_width(state, X), state.units
+        size = arrays.namespace(X).vecdot(X, X)
+        size += TINY
         lam, (noise, prior) = value(units, LAM, slots=slots), scales(units, slots=slots)
-        if not isinstance(noise, float):
+        if type(noise) is not float:
             lam, noise, prior = (x[(..., *(None,) * (1 + slots))] for x in (lam, noise, prior))
-        return _widths(A, xp.vecdot(X, X) + TINY, lam=lam, noise=noise, prior=lam * prior)
+        return _widths(A, size, lam=lam, noise=noise, prior=lam * prior)
 
     def squared_width(self, state: Any, X: Array) -> Array:
         """‖x_i‖² in the norm of V⁻¹: X (..., K, d) -> (..., K)."""
@@ -189,15 +191,13 @@ class MeasuringModel(LinearModel):
 def _widths(A: Array, size: Array, *, lam: Any, noise: Any, prior: Any) -> Widths:
     """√(A (σ̂² (1 - ρ) + λτ̂² ρ)) for A and ‖x‖² (..., K), and bounds of rounding; prior: λτ̂²."""
     xp = arrays.namespace(A)
-    if isinstance(noise, float):
-        least = min(noise, prior)
-        if least > 0 and noise <= FAR * prior:
-            square = A / size
-            square *= lam * (prior - noise)
-            square += noise
-            square *= A
-            w = xp.sqrt(square)
-            return Widths(w, w, 1 / math.sqrt(least), 1 + max(1.0, noise / prior))
+    if type(noise) is float and 0 < noise <= FAR * prior:
+        square = A / size
+        square *= lam * (prior - noise)
+        square += noise
+        square *= A
+        w = xp.sqrt(square)
+        return Widths(w, w, 1 / math.sqrt(min(noise, prior)), 1 + max(1.0, noise / prior))
     slope = noise + lam * (prior - noise) * (A / size)
     low = (min(noise, prior) if isinstance(noise, float) else xp.where(noise < prior, noise, prior)) + 0.0 * A
     slope = xp.where(slope < low, low, slope)  # rounding may take more of σ̂² (1 - ρ) than there is
@@ -315,9 +315,13 @@ def learnt(units: Any, y: Array, *, x: Array, u: Array, s: Array, weight: Any) -
 
 def counted(units: Units, *, x: Array, r: Array, e: Array, s: Array, weight: Any) -> Units:
     """After one row where θ̂ is all there is: x (..., d), r and e = r - x'θ̂ of before (...), weighted."""
-    omega = 1.0 if weight is None else weight
-    rows = [omega, arrays.inner(x, x), r * r, 0.0, 0.0, e * e / s, 0.0, 0.0]
-    return Units(None, units.sums + _row(rows, units.sums), units.constant, units.shared)
+    omega, sums = 1.0 if weight is None else weight, units.sums
+    if x.ndim == 1 and type(sums) is np.ndarray:
+        r, e = float(r), float(e)
+        more = np.array([float(omega), float(x.dot(x)), r * r, 0.0, 0.0, e * e / float(s), 0.0, 0.0])
+    else:
+        more = _row([omega, arrays.inner(x, x), r * r, 0.0, 0.0, e * e / s, 0.0, 0.0], sums)
+    return Units(None, sums + more, units.constant, units.shared)
 
 
 def learnt_many(units: Any, y: Array, *, X: Array, step: Array, E: Array, weight: Array | None) -> Units:
