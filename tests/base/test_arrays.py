@@ -76,7 +76,22 @@ def test_pick_and_replace_are_indexing(lib, batch, rank):
 # Models, policies and the simulator
 
 
-@pytest.mark.parametrize("model", [Ridge(0.3), Diagonal(0.3), Disjoint(Ridge(0.3), 4)])
+FINDING = {"lam": "auto", "centre": True, "reward_range": (-1.0, 1.0)}  # units of rewards and features
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ridge(0.3),
+        Diagonal(0.3),
+        Disjoint(Ridge(0.3), 4),
+        Ridge("auto"),
+        Ridge(**FINDING, discount=0.9),
+        Disjoint(Ridge(**FINDING), 4),
+        Disjoint(Ridge("auto", centre=True, window=7), 4),
+        Disjoint(Diagonal(**FINDING), 4),
+    ],
+)
 @pytest.mark.parametrize("batch", [(), (3,)])
 def test_models_reach_the_same_state(lib, model, batch):
     rng, d, disjoint = np.random.default_rng(0), 3, isinstance(model, Disjoint)
@@ -85,18 +100,26 @@ def test_models_reach_the_same_state(lib, model, batch):
     theirs = model.init(d, batch=batch, needs=needs, xp=lib.xp)
     for _ in range(10):
         x, r, weight = rng.normal(size=(*batch, d)), rng.normal(size=batch), rng.uniform(size=batch)
+        x[..., -1] = 1.0
         arm = rng.integers(4, size=batch)
         there = {"arm": lib.array(arm)} if disjoint else {}
         ours = model.update(ours, x, r, weight=weight, **({"arm": arm} if disjoint else {}))
         theirs = model.update(theirs, lib.array(x), lib.array(r), weight=lib.array(weight), **there)
     if not (disjoint and batch):
         X, R, arm = rng.normal(size=(*batch, 6, d)), rng.normal(size=(*batch, 6)), rng.integers(4, size=6)
+        X[..., -1] = 1.0
         ours = model.update_many(ours, X, R, **({"arm": arm} if disjoint else {}))
         theirs = model.update_many(theirs, lib.array(X), lib.array(R), **({"arm": lib.array(arm)} if disjoint else {}))
     at = rng.normal(size=(*batch, d) if disjoint else (*batch, 5, d))
     eta = rng.normal(size=(*batch, 2 * model.ambient(d)))
     for answer in (model.mean, model.width):
         assert_allclose(lib.back(answer(theirs, lib.array(at))), answer(ours, at), rtol=1e-9, atol=1e-12)
+    if getattr(model, "model", model).lam == "auto":
+        draws = rng.normal(size=(*batch, 3 * model.ambient(d)))
+        found, ours_found = model.error_width(theirs, lib.array(at)).w, model.error_width(ours, at).w
+        assert_allclose(lib.back(found), ours_found, rtol=1e-9, atol=1e-12)
+        assert lib.back(model.error_sample(theirs, lib.array(draws))).shape == model.error_sample(ours, draws).shape
+        assert_allclose(np.asarray(model.noise_sd(theirs), dtype=float), model.noise_sd(ours), rtol=1e-9)
     half = eta[..., : model.ambient(d)]
     assert_allclose(lib.back(model.sample(theirs, lib.array(half))), model.sample(ours, half), rtol=1e-9, atol=1e-9)
     found = lib.back(model.perturb(theirs, lib.array(eta)))  # the factor of the Gram matrix is free up to a rotation

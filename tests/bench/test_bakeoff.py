@@ -233,7 +233,7 @@ def test_the_command(folder, tmp_path):
     words = ["LinFP", "Greedy", "--sets", "signs,iris", "--folder", folder, "--rounds", 40, "--shuffles", 2]
     done = bake(*words, "--out", out, "--format", "png")
     assert done.exit_code == 0
-    for said in ("2 sets, 2 shuffled passes of 40 rounds", "better–worse", "median difference", "Holm's correction"):
+    for said in ("2 sets, 2 shuffled passes of 40 rounds", "better–worse", "t: lower–higher", "Holm's correction"):
         assert said in done.output
     names = {path.name.removeprefix("bakeoff") for path in out.glob("bakeoff*")}
     assert {"-table.csv", "-sets.csv", "-duels.csv", "-wins.csv", "-wins.png", "-profile.png", "-robust.csv"} <= names

@@ -14,10 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import openml_cache
 from dither import datasets
-from dither.algorithms import Spec
 from dither.datasets import openml
 from dither_bench.define import environments, figures
-from dither_bench.keep.store import Cell
+from dither_bench.keep.store import of_panel
 from dither_bench.run import run
 
 QUICK = ("--rounds", 20, "--runs", 2)
@@ -364,7 +363,7 @@ def test_figures_of_data_sets_are_the_cells_that_they_always_were():
     assert len(panels) == 18
     for panel in panels:
         assert panel.env == {"name": panel.env["name"], "preprocessing": panel.env["preprocessing"]}
-    assert Cell(figures.find("fig3-neural").panel("shuttle").env, 20_000, Spec("DeepFP"), 0).key == "02eb8c04c1ce5133"
+    assert of_panel(figures.find("fig3-neural").panel("shuttle"), seed=0)["DeepFP"].key == "02eb8c04c1ce5133"
 
 
 def test_changed_data_have_results_of_their_own(here):

@@ -166,7 +166,7 @@ def test_a_round_computes_the_curvature_once(monkeypatch):
     spent = []
     for rounds in (200, 700):
         looks.update(curvatures=0, searches=0)
-        dither.simulate(env, ["GLMFP:solver=counts"], runs=4, rounds=rounds, record=[1])
+        dither.simulate(env, ["GLMFP:solver=counts,lam=1e-4"], runs=4, rounds=rounds, record=[1])
         spent.append(dict(looks))
     assert spent[1]["searches"] == spent[0]["searches"] > 0
     assert spent[1]["curvatures"] - spent[0]["curvatures"] <= 1.05 * 500  # seen red: SLOW = 1e-3

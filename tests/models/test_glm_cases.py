@@ -68,7 +68,7 @@ def test_n2_of_its_kind_any_line_separates(link):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 3))
     r = (X @ [1.0, -2, 0.5] > 0).astype(float)
-    b = dither.GLMFP(dim=3, link=link, seed=0)
+    b = dither.GLMFP(dim=3, link=link, lam=1e-4, seed=0)
     for t, (x, y) in enumerate(zip(X, r, strict=True)):
         b.update(x, y)
         if t in (0, 3, 11):

@@ -78,7 +78,7 @@ def test_no_row_is_refused_that_float64_can_learn(link, solver):
 
 def test_what_no_float64_holds_is_refused_and_changes_nothing():
     """θ̂ would be off by a width by rounding alone: the rule of the message."""
-    b, twin = (dither.GLMFP(dim=2, seed=0) for _ in range(2))
+    b, twin = (dither.GLMFP(dim=2, lam=1e-4, seed=0) for _ in range(2))
     for one in (b, twin):
         one.update([1.0, 0.3], 1.0)
     with pytest.raises(ValueError, match="rounding alone"):

@@ -284,6 +284,21 @@ def test_the_units_of_the_features_do_not_matter():
         assert_allclose(model.width(b, scale * X), model.width(a, X), rtol=1e-6)
 
 
+@pytest.mark.parametrize("slots", [None, 2])
+def test_a_row_beside_which_nothing_would_be_left_is_refused(slots):
+    """λ would be of that row for ever. Seen red without the check: λ = 6e77 after it."""
+    X, r = rows(8)
+    bandit = dither.GLMFP(dim=3, seed=0, lam="auto", disjoint=slots)
+    arm = {} if slots is None else {"arm": 0}
+    for i in range(7):
+        bandit.update(X[i], r[i], **arm)
+    before = bandit.state
+    with pytest.raises(ValueError, match="too large beside"):
+        bandit.update(1e40 * X[7], r[7], **arm)
+    assert bandit.state is before
+    bandit.update(1e6 * X[7], r[7], **arm)
+
+
 def test_other_words_than_auto_are_refused():
     """Seen red with every word taken."""
     with pytest.raises(ValueError, match="lam"):

@@ -299,12 +299,14 @@ def test_presets_are_what_the_methods_papers_say():
     def build(name, **settings):
         return dither.ALGORITHMS[name].configure(7, **settings)
 
-    assert build("GLMFP") == (GLM(), FeaturePerturbation(c=1.0))
+    assert build("GLMFP") == (GLM(lam="auto"), FeaturePerturbation(c=1.0))
+    assert build("GLMFP", preset="paper") == (GLM(), FeaturePerturbation(c=1.0))
     assert GLM() == GLM(link="logit", lam=1e-4, min_derivative=0.0, constrain=None, ridge=None)
     assert build("GLMFP", preset="own_paper") == (GLM(lam=7.0), FeaturePerturbation(c="theory"))
-    assert build("GLMFP", link="probit", min_derivative=0.25)[0] == GLM(link="probit", min_derivative=0.25)
+    assert build("GLMFP", link="probit", min_derivative=0.25)[0] == GLM("probit", "auto", min_derivative=0.25)
     for preset in dither.algorithms.PRESETS:
-        assert build("LogTS", preset=preset) == (GLM(), ThompsonSampling(c=1.0))
+        of_preset = GLM(lam="auto") if preset == "default" else GLM()
+        assert build("LogTS", preset=preset) == (of_preset, ThompsonSampling(c=1.0))
         assert build("EVILL", preset=preset) == (GLM(lam=1.0), LossPerturbation(gamma=1.0))
         assert build("OFUGLB", preset=preset, S=3.0) == (GLM(constrain=3.0, ridge=1e-6), OFUGLB(S=3.0))
         relaxed = GLM(constrain=3.0, ridge=1e-6, lam=1 / (8 * 9 * 4)), UCB(radius="ofuglb", S=3.0)

@@ -87,7 +87,8 @@ def slid(
         rows = rows._replace(Y=xp.asarray(rows.Y, copy=True), count=xp.asarray(rows.count, copy=True))
     batch = rows.places.shape[:-1]
     if not batch:
-        return _slid(rows, A, Y, weight, window=window, lam=lam, d=d)
+        sums, rows, steps = _slid(rows, A, Y, weight, window=window, lam=lam, d=d)
+        return sums, rows, steps if type(A) is np.ndarray else xp.asarray(steps, dtype=A.dtype, device=arrays.device(A))
     parts = []
     for i in np.ndindex(tuple(batch)):
         of_run = None if weight is None else weight[(*i, ...)]

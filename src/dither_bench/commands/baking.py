@@ -132,7 +132,7 @@ def _heads(losses: SetLosses, seed: int) -> list[str]:
 
 def _table(losses: SetLosses, base: str) -> Table:
     """A row an algorithm, the best ratio first."""
-    numbers = ["loss", "normalised", "ratio", "largest", "better–worse", "t: lower–higher", "median difference"]
+    numbers = ["loss", "normalised", "ratio", "largest", "better–worse", "t: lower–higher", "median"]
     table = terminal.table(
         f"better, worse and lower, higher: sets, against {base}", texts=["algorithm"], numbers=numbers
     )

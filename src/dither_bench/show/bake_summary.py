@@ -64,14 +64,25 @@ class BakeSummary:
     @property
     def table(self) -> list[list[str]]:
         """The rows of the table of the page, the heads first; the best ratio first."""
-        rows = [["", "loss", "normalised", "ratio", "largest ratio", f"better–worse than {self.base}"]]
+        heads = [
+            "loss",
+            "normalised",
+            "ratio",
+            "largest",
+            f"better–worse than {self.base}",
+            "t: lower–higher",
+            "median",
+        ]
+        rows = [["", *heads]]
         rows.append(["---"] * len(rows[0]))
         for row in self.losses.table().sort("ratio", maintain_order=True).iter_rows(named=True):
             name = row["algorithm"]
-            duel = duels.duel(self.losses, name, self.base)
-            against = "–" if name == self.base else f"{duel.wins}–{duel.losses}"
+            against = ["–"] * 3
+            if name != self.base:
+                duel, size = duels.duel(self.losses, name, self.base), duels.sizes(self.losses, name, self.base)
+                against = [f"{duel.wins}–{duel.losses}", f"{size.lower}–{size.higher}", f"{100 * size.median:+.1f} %"]
             numbers = [f"{row['loss']:.3f}", f"{row['normalised']:.3f}", f"{row['ratio']:.2f}", f"{row['largest']:.2f}"]
-            rows.append([f"`{name}`", *numbers, against])
+            rows.append([f"`{name}`", *numbers, *against])
         return rows
 
     @property

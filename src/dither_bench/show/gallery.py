@@ -33,6 +33,7 @@ PAGE = "README.md"  # what a folder shows first on most hosts
 REASONS = "reasons.toml"  # beside the summaries: figure -> why something was not run; written by who runs
 DPI = 80
 DIGITS = 6  # of the numbers in a digest
+FAR = 3.0  # times the reference's regret: where the profile of a bake-off ends
 MANY = 6  # panels at most that are columns of a table
 PLACES = ("fig1", "fig2a", *FIGURES)  # the order of the page
 VALUES = ("within", "differs", "undecided")
@@ -77,9 +78,10 @@ def read_bake(folder: Path) -> BakeSummary | None:
 
 
 def profile(bake: BakeSummary) -> Canvas:
-    """The performance profile of a bake-off."""
+    """The performance profile of a bake-off, from half the reference's regret to `FAR` times it."""
     scores = bake.scores
-    return profile_plots.draw(bake.figure, scores, profiles.profile(scores), PictureLook())
+    rows = profiles.profile(scores, at=np.geomspace(0.5, FAR, profiles.POINTS))
+    return profile_plots.draw(bake.figure, scores, rows, PictureLook())
 
 
 def counts(bake: BakeSummary) -> list[int]:
