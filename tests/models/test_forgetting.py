@@ -413,7 +413,7 @@ def test_a_radius_counts_what_is_not_forgotten():
         assert_allclose(model.seen(10_000), seen, rtol=1e-9)
         assert model.seen(1) == 1.0
     assert Ridge().seen(50) == Ridge(half_life=2.0).seen(50) == 50
-    spans = [dither.LinUCB(dim=2, seed=0, **how) for how in ({}, {"discount": 0.9})]
+    spans = [dither.LinUCB(dim=2, seed=0, preset="paper", **how) for how in ({}, {"discount": 0.9})]
     radii = [dither.policies.optimism.radius(b.policy, b.model, b.state, 10_000, d=2) for b in spans]
     assert_allclose(radii[1], dither.theory.ucb(10.0, d=2, delta=1e-4), rtol=1e-12)
     assert radii[1] < radii[0]

@@ -151,7 +151,7 @@ def test_rewards_that_never_differ_choose_nothing(usual):
         "features": rng.normal(size=(n, 4, 3)).tolist(),
     }
     whole = log.read(pl.DataFrame(rows | {"reward": np.full(n, usual)}))
-    found = ope.tune(whole, ["LinFP:lam=1", "Greedy"], floor=0.3, estimator="ips")
+    found = ope.tune(whole, ["LinFP:lam=1,sigma=1", "Greedy"], floor=0.3, estimator="ips")
     for one in found.tried:
         low, high = one.estimate.interval
         assert high - low > 0.01

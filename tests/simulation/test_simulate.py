@@ -221,7 +221,9 @@ def test_a_simulation_is_a_loop_written_by_hand():
         b += reward[arm] * X[arm]
 
 
-@pytest.mark.parametrize("algorithm", ["LinUCB", "EpsGreedy", "LinFP:c='theory'", "RandLinUCB", "LinTS:c='oful'"])
+@pytest.mark.parametrize(
+    "algorithm", ["LinUCB:S=1", "EpsGreedy", "LinFP:c='theory'", "RandLinUCB:S=1", "LinTS:c='oful'"]
+)
 def test_the_horizon_is_told(algorithm):
     short, long = run(ENV, [algorithm], rounds=30, record=[30]), run(ENV, [algorithm], rounds=3000, record=[30], runs=5)
     set_ = run(ENV, [algorithm + (",horizon=3000" if ":" in algorithm else ":horizon=3000")], rounds=30, record=[30])

@@ -101,8 +101,10 @@ class MeasuringModel(LinearModel):
 
     def update_many(self, state: Any, X: Array, r: Array, **settings: Any) -> Any:
         """n observations at once: X (..., n, d), r, weight, at (..., n); the same as n updates."""
-        if state.units is None or not X.shape[-2]:
+        if state.units is None:
             return self.absorbed_many(state, X, r, **settings)
+        if not X.shape[-2]:
+            return state
         state = self.announced(state, X, r, settings.get("weight"))
         return self.agreed(self.absorbed_many(state, X, r, **settings))
 
@@ -120,7 +122,8 @@ class MeasuringModel(LinearModel):
             return state
         before, after = value(state.units, LAM), value(units, LAM)
         state, changed = state._replace(units=units), before != after
-        return self.rescaled(state, before) if changed is not False and arrays.some(np.asarray(changed)) else state
+        moved = changed if isinstance(changed, bool) else arrays.some(changed)
+        return self.rescaled(state, before) if moved else state
 
     def joined(self, state: Any) -> Any:
         """The state of slots (..., K, *) of which the last are new: they know what the first one knows of all."""
