@@ -27,7 +27,7 @@ def announced(model: Any, state: Any, rule: Rule) -> Any:
     if not arrays.some(moved):
         return state
     rows, square = before.rule.rows, before.rule.square
-    if arrays.some(moved & (rows >= 2) & (rule.lam * rows * state.theta.shape[-1] > BESIDE * square)):
+    if arrays.some(moved & (rows >= 2) & (square > 0) & (rule.lam * rows * state.theta.shape[-1] > BESIDE * square)):
         raise batched.not_held()
     extra = state.extra
     if extra is not None and extra.gram_width is not None:
