@@ -3,11 +3,13 @@
     simulate    LinFP in lockstep, over drawing and normalising its contexts alone (target: at most 2.5)
     decision    choose + update of one Bandit with checks and the exact propensity, over a careful plain NumPy step
                 that has neither (target: at most 2.5)
+    scale       choose + update where the scale is found (sigma and lam "auto"), over one that is set (target: 1.25)
 
 Medians over repeats; every repeat times both sides in turn, so drift of a shared machine cancels.
 """
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -41,14 +43,17 @@ class PlainStep:
 
 
 class OurStep:
-    """The same by a live bandit."""
+    """The same by a live bandit, where X (K, d) are the arms, or X (d,) is the context of slots."""
 
-    def __init__(self, dim: int) -> None:
-        self.bandit = dither.LinFP(dim=dim, seed=0)
+    def __init__(self, dim: int, **settings: Any) -> None:
+        self.bandit = dither.LinFP(dim=dim, seed=0, **settings)
 
     def __call__(self, X: np.ndarray, r: float) -> None:
         decision = self.bandit.choose(X)
-        self.bandit.update(X[decision.arm], r)
+        if self.bandit.slots is None:
+            self.bandit.update(X[decision.arm], r)
+        else:
+            self.bandit.update(X, r, arm=decision.arm)
 
 
 def seconds(call, *arguments, **settings) -> float:
@@ -83,7 +88,7 @@ def decision(arms: int, dim: int, *, rounds: int = 2000, repeats: int = 15) -> N
     rng = np.random.default_rng(1)
     X = rng.standard_normal((64, arms, dim))
     X /= np.linalg.norm(X, axis=-1, keepdims=True)
-    ours, plain = OurStep(dim), PlainStep(dim)
+    ours, plain = OurStep(dim, preset="paper"), PlainStep(dim)
 
     def loop(step):
         return lambda: [step(X[i % 64], 0.5) for i in range(rounds)]
@@ -93,8 +98,29 @@ def decision(arms: int, dim: int, *, rounds: int = 2000, repeats: int = 15) -> N
     print(f"decision  K={arms} d={dim}: {mine * scale:.1f} µs, plain {theirs * scale:.1f} µs, ratio {ratio:.2f}")
 
 
+def scale(arms: int, dim: int, *, slots: bool, rounds: int = 300, repeats: int = 15) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((64, dim) if slots else (64, arms, dim))
+    X[..., -1] = 1.0
+    r, kind = rng.standard_normal(rounds), {"disjoint": arms} if slots else {}
+    finds, fixed = OurStep(dim, **kind), OurStep(dim, preset="paper", **kind)
+
+    def loop(step):
+        return lambda: [step(X[i % 64], r[i]) for i in range(rounds)]
+
+    mine, theirs, ratio = side_by_side(loop(finds), loop(fixed), repeats=repeats)
+    unit = 1e6 / rounds
+    what = "slots" if slots else "arms"
+    print(
+        f"scale     K={arms} {what} d={dim}: found {mine * unit:.1f} µs, set {theirs * unit:.1f} µs, ratio {ratio:.2f}"
+    )
+
+
 if __name__ == "__main__":
     for dim in (10, 20, 40):
         simulate(dim)
     for arms, dim in ((5, 10), (100, 40), (1000, 40)):
         decision(arms, dim)
+    for slots in (False, True):
+        for arms, dim in ((5, 10), (100, 40), (1000, 40)):
+            scale(arms, dim, slots=slots)

@@ -91,9 +91,10 @@ class MeasuringModel(LinearModel):
         at=None (...) : with `half_life`, the time of the observation
         own=False : as of `owns`
         """
-        if state.units is None:
+        units = state.units
+        if units is None or (units.Theta is None and settled(self, units)):
             return self.absorbed(state, x, r, **settings)
-        if not settled(self, state.units):
+        if not settled(self, units):
             weight = settings.get("weight")
             weight = None if weight is None else weight[..., None]
             state = self.announced(state, x[..., None, :], r[..., None], weight)
@@ -195,11 +196,11 @@ def _widths(A: Array, size: Array, *, lam: Any, noise: Any, prior: Any) -> Width
     """√(A (σ̂² (1 - ρ) + λτ̂² ρ)) for A and ‖x‖² (..., K), and bounds of rounding; prior: λτ̂²."""
     xp = arrays.namespace(A)
     if type(noise) is float and 0 < noise <= FAR * prior:
-        square = A / size
-        square *= lam * (prior - noise)
-        square += noise
-        square *= A
-        w = xp.sqrt(square)
+        w = A / size
+        w *= lam * (prior - noise)
+        w += noise
+        w *= A
+        w = xp.sqrt(w)
         return Widths(w, w, 1 / math.sqrt(min(noise, prior)), 1 + max(1.0, noise / prior))
     slope = noise + lam * (prior - noise) * (A / size)
     low = (min(noise, prior) if isinstance(noise, float) else xp.where(noise < prior, noise, prior)) + 0.0 * A
