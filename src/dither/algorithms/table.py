@@ -21,7 +21,7 @@ GREEK = "ε-Greedy"
 
 
 # The default where it is not that of the classes. λ follows from the first rows, and means are about the mean of the
-# rewards where slots have a constant column. Exploration finds its own scale (docs/decisions.md) where none is set.
+# rewards where slots have a constant column. Exploration finds its own scale (docs/scale.md) where none is set.
 DATA = {"lam": "auto", "centre": True}
 OWN = {"sigma": "auto"}
 BONUS = {"beta", "radius", "sigma", "S", "Lam", "sigma_again", "kappa", "gram"}  # of UCB and RandUCB; horizon is told

@@ -522,7 +522,7 @@ class Bandit:
     @property
     def lam(self) -> float:
         """λ in force: that of the setting, or of `lam="auto"`. Raises TypeError for a model without a λ."""
-        if not hasattr(self._model, "lam"):
+        if "lam" not in self._model.abilities:
             raise TypeError(f"{type(self.model).__name__} has no penalty λ")
         return float(self._model.lam_of(self.state))
 
@@ -532,7 +532,7 @@ class Bandit:
 
         Raises TypeError for a policy without a sigma.
         """
-        sigma = getattr(self.policy, "sigma", None)
+        sigma = vars(self.policy).get("sigma")
         if sigma is None:
             raise TypeError(f"{type(self.policy).__name__} goes by no sd of the rewards: it has no setting sigma")
         return float(self._model.noise_sd(self.state) if isinstance(sigma, str) else sigma)
