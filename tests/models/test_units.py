@@ -345,3 +345,23 @@ def test_what_rounding_does_to_a_width_is_within_its_share(lam):
                 rho = mp.mpf(lam) * size / (at.T * at)[0]
                 w = mp.sqrt(size * (mp.mpf(noise) * (1 - rho) + mp.mpf(lam) * mp.mpf(prior) * rho))
                 assert abs(answer.w[k] - float(w)) <= omega[k] * share[k] * float(w)
+
+
+def test_a_row_that_would_drown_what_was_learnt_is_refused():
+    """The eighth row sets λ anew. Seen red without `too_long`: λ is 1e100 for ever."""
+    bandit = dither.LinFP(D, disjoint=K, seed=0)
+    X, r, arm = rows(8, seed=20)
+    for i in range(7):
+        bandit.update(X[i], r[i], arm=arm[i])
+    before = bandit.to_bytes()
+    with pytest.raises(ValueError, match="too long beside what was learnt"):
+        bandit.update(1e60 * X[7], r[7], arm=arm[7])
+    assert bandit.to_bytes() == before
+    bandit.update(X[7], r[7], arm=arm[7])
+
+
+def test_before_the_first_reward_equal_lengths_are_equal_widths_whatever_lam_is():
+    """Seen red with σ̂ = 1 beside a λ of 1e-20, where a width is all rounding."""
+    bandit = dither.LinFP(2, lam=1e-20, coupled=False, seed=0)
+    X = 1e-8 * np.array([[1.0, 0.0], [0.6, 0.8], [-0.8, 0.6]])
+    assert_allclose(bandit.propensities(X), 1 / 3, rtol=1e-9)

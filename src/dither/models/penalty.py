@@ -18,6 +18,7 @@ Penalty = float | Literal["auto"]  # λ, or the rule
 FIRST = 1.0  # λ before the first row that is not 0
 ROWS = 128  # after so many rows λ stays
 LEAST, LARGEST = 1e-100, 1e100  # what float64 can hold beside what is learnt
+BESIDE = 1e20  # times as large as mean ‖x‖² so far, λ would leave nothing of what was learnt
 _STEPS = tuple(float(2**j) for j in range(8))
 
 
@@ -40,6 +41,12 @@ def check(name: str, value: Any) -> None:
 def init(like: Array) -> Rule:
     """Before the first row; like (..., d)."""
     return Rule(arrays.blank(like) + FIRST, arrays.blank(like), arrays.blank(like))
+
+
+def too_long(before: Rule, after: Rule, *, d: int) -> bool:
+    """Whether one row has made λ so large that what two rows and more have taught is lost beside it."""
+    moved = (after.lam != before.lam) & (before.rows >= 2) & (before.square > 0)
+    return arrays.some(moved & (after.lam * before.rows * d > BESIDE * before.square))
 
 
 def advanced(rule: Rule, X: Array, weight: Array | None = None) -> Rule:

@@ -13,8 +13,8 @@ of a regression along x alone. The exact one has λ²‖V⁻¹x‖²/A for ρ, w
 `error_sample` draws from it.
 
 All is a function of what was learnt, so choice probabilities stay exact. No unit of rewards or of features is in it.
-Before the first row σ̂ = τ̂ = 1; where all rewards are equal, all widths are 0. With `reward_range` a third target is
-the clipped reward, and Q and S are its.
+Before the first row σ̂² = λ and τ̂ = 1; where all rewards are equal, all widths are 0. With `reward_range` a third
+target is the clipped reward, and Q and S are its.
 
 A slot holds its own sums. `shared` is the same in all slots, and stands in each of them.
 """
@@ -236,7 +236,8 @@ def check(model: Any) -> None:
 def init(model: Any, zeros: Array, *, needs: frozenset[str], ones: bool = False) -> Units:
     """Before the first row, for θ̂ = zeros (..., d); ones: the second target is kept whoever asks."""
     xp, d = arrays.namespace(zeros), zeros.shape[-1]
-    start = [1.0 if model.lam == penalty.AUTO else float(model.lam), *[0.0] * 5, 1.0, 1.0, 0.0]
+    lam = penalty.FIRST if model.lam == penalty.AUTO else float(model.lam)
+    start = [lam, *[0.0] * 5, lam, 1.0, 0.0]
     shared = arrays.blank(zeros, 9) + xp.asarray(start, dtype=zeros.dtype, device=arrays.device(zeros))
     J = 3 if model.reward_range else 2
     Theta = arrays.blank(zeros, J, d) if ones or model.reward_range or POOLED in needs else None
@@ -278,6 +279,12 @@ def announced(model: Any, units: Units, X: Array, r: Array, weight: Array | None
         rule = penalty.Rule(shared[..., LAM], shared[..., ROWS], shared[..., SQUARE])
         later = penalty.advanced(rule, X, weight)
         if later is not rule:
+            if penalty.too_long(rule, later, d=X.shape[-1]):
+                raise ValueError(
+                    "x is too long beside what was learnt before: λ of the first rows would be more than "
+                    f"{penalty.BESIDE:g} times mean ‖x‖², and nothing of what was learnt be left; leave the row out, "
+                    "scale x down, or give lam a number"
+                )
             news = {LAM: later.lam, ROWS: later.rows, SQUARE: later.square}
     if constant is not None and not _steady(shared, constant, X, weight):
         counts = xp.ones_like(r) > 0 if weight is None else weight > 0
@@ -409,7 +416,7 @@ def agreed(units: Any, *, slots: bool, into: Array | None) -> tuple[Units, Array
     lam, first = (shared.item(LAM), shared.item(FIRST)) if plain else (shared[..., LAM], shared[..., FIRST])
     centred, place, size = _intercept(constant, first)
     c = _centre(sums, TOTAL, first, centred, where)
-    noise, prior = _scales(sums, _centre(sums, R, first, centred, where), where)
+    noise, prior = _scales(sums, _centre(sums, R, first, centred, where), lam, where)
     height = where(centred, (first + c) / size, 0.0 * c)
     shift = (Theta.shape[-1] * (size * size * sums[N] + lam)) ** 0.5 * abs(height)
     if plain and into is not None:
@@ -436,11 +443,11 @@ def scales(units: Units, *, slots: bool = False) -> tuple[Any, Any]:
     if units.Theta is not None:
         return value(units, NOISE, slots=slots), value(units, PRIOR, slots=slots)
     sums, where = _pooled(units, slots=slots)
-    return _scales(sums, 0.0 * sums[N], where)
+    return _scales(sums, 0.0 * sums[N], value(units, LAM, slots=slots), where)
 
 
-def _scales(sums: list[Any], centre: Any, where: Callable) -> tuple[Any, Any]:
-    """σ̂² and τ̂² of pooled sums about a centre of q."""
+def _scales(sums: list[Any], centre: Any, lam: Any, where: Callable) -> tuple[Any, Any]:
+    """σ̂² and τ̂² of pooled sums about a centre of q; λ and 1 before the first row, so that w is ‖x‖."""
     seen = sums[N] > 0
     one = 1.0 + 0.0 * sums[N]
     count = where(seen, sums[N], one)
@@ -449,7 +456,7 @@ def _scales(sums: list[Any], centre: Any, where: Callable) -> tuple[Any, Any]:
     spread, rest = where(spread > 0, spread, 0.0 * count), where(rest > 0, rest, 0.0 * count)
     per = spread / count
     mean = where(sums[SIZE] > 0, sums[SIZE] / count, one)
-    return where(seen, (per + rest) / (1 + count), one), where(seen, per / mean, one)
+    return where(seen, (per + rest) / (1 + count), lam * one), where(seen, per / mean, one)
 
 
 def _of_all(units: Units, *, slots: bool) -> tuple[Array, Array | None]:

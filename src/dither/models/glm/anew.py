@@ -13,11 +13,9 @@ from typing import Any
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
-from dither.models import factor
+from dither.models import factor, penalty
 from dither.models.glm import batched, learn, rounding
 from dither.models.penalty import Rule
-
-BESIDE = 1e20  # times as large as mean ‖x‖² so far, λ would leave nothing of what was learnt: x is refused
 
 
 def announced(model: Any, state: Any, rule: Rule) -> Any:
@@ -26,8 +24,7 @@ def announced(model: Any, state: Any, rule: Rule) -> Any:
     moved, state = rule.lam != before.rule.lam, state._replace(rule=rule)
     if not arrays.some(moved):
         return state
-    rows, square = before.rule.rows, before.rule.square
-    if arrays.some(moved & (rows >= 2) & (square > 0) & (rule.lam * rows * state.theta.shape[-1] > BESIDE * square)):
+    if penalty.too_long(before.rule, rule, d=state.theta.shape[-1]):
         raise batched.not_held()
     extra = state.extra
     if extra is not None and extra.gram_width is not None:
