@@ -26,8 +26,7 @@ def by_hand(X, r, arm, *, lam, omega=None, centred=True, clip=None):
     omega = np.ones(len(r)) if omega is None else omega
     N = omega.sum()
     scaled = r if clip is None else np.clip(r, *clip)
-    c = np.average(r, weights=omega) if centred else 0.0
-    centre = np.average(scaled, weights=omega) if centred else 0.0
+    c = centre = np.average(scaled, weights=omega) if centred else 0.0
     Q, S, theta, V = omega @ (scaled - centre) ** 2, 0.0, [], []
     for k in range(K):
         A, w = X[arm == k], omega[arm == k]
@@ -113,7 +112,7 @@ def test_weights_are_copies(at_once):
     agrees(model, state, by_hand(X, r, arm, lam=lam, omega=omega), X, lam=lam)
 
 
-def test_a_range_of_rewards_clips_what_scales_the_noise_and_nothing_else():
+def test_a_range_of_rewards_clips_what_scales_the_noise_and_the_centre():
     """Seen red with the clipped reward as the one that θ̂ learns."""
     X, r, arm = rows(100, seed=4)
     r[9] = 1e6
@@ -215,7 +214,7 @@ def test_draws_have_the_widths_as_their_sd(kind):
     variance = (model.error_sample(state, eta) @ x).var(axis=0)
     lam, noise = float(model.lam_of(state)), model.noise_sd(state) ** 2
     sums = state.units.sums.sum(axis=0)
-    c = sums[units.TOTAL] / sums[units.N]
+    c = sums[units.R] / sums[units.N]
     prior = (sums[units.Q] / sums[units.N] - c**2) / (sums[units.SIZE] / sums[units.N])
     V = np.linalg.inv(state.F @ state.F.mT) if kind is Ridge else np.array([np.diag(v) for v in state.v])
     expected = exact(x, noise, prior, V, lam)

@@ -50,7 +50,8 @@ def _theorem(dim: int, settings: Values) -> Values:
 
 def _ancestor(dim: int, settings: Values) -> Values:
     """The code that the curves follow has the Gram matrix 1e-4 I + Σ x x'/σ². That is V/σ² with λ = σ² 1e-4."""
-    return {"lam": 1e-4 * settings.get("sigma", 1.0) ** 2}
+    sigma = settings.get("sigma", 1.0)
+    return {"lam": 1e-4 * (1.0 if isinstance(sigma, str) else sigma) ** 2}
 
 
 def _of_curves(dim: int, settings: Values) -> Values:

@@ -96,5 +96,7 @@ class LinkedModel(LinearModel):
 
 def penalty(name: str, value: Any) -> None:
     """Refuse a λ that float64 cannot hold beside what is learnt."""
+    if isinstance(value, str):
+        raise ValueError(f"{name} must be a number here, got {value!r}: 'auto' is for Ridge, Diagonal and GLM")
     errors.positive(name, value)
     errors.within(name, value, 1e-100, 1e100)

@@ -132,7 +132,8 @@ class Recursion:
         R = xp.linalg.inv(state.F)
         V = R.mT @ R
         B = (state.theta[..., None, :] if of_units.Theta is None else of_units.Theta) @ V
-        V = V + units.over_matrix(lam - before) * eye
+        learnt = units.over_matrix(of_units.sums[..., units.N]) > 0  # else V is λI, of which a difference has no digits
+        V = xp.where(learnt, V + units.over_matrix(lam - before) * eye, units.over_matrix(lam) * eye)
         F = units.root(V)
         theta = (B @ F) @ F.mT
         if of_units.Theta is None:

@@ -31,11 +31,13 @@ from dither.models import digits, penalty
 from dither.models.digits import Rounding
 from dither.models.linear_model import LinearModel
 
-N, SIZE, Q, R, TOTAL, S, M, T = range(8)  # the places in `sums`
+N, SIZE, Q, R, S, M, T = range(7)  # the places in `sums`
 LAM, ROWS, SQUARE, FIRST, BEGUN, CENTRE, NOISE, PRIOR, SHIFT = range(9)  # the places in `shared`
 ASKED = frozenset({"error_width", "error_sample"})  # the abilities that need σ̂ and τ̂
 POOLED = "pooled"  # asked of `init` for slots that are centred
 TINY = 1e-300  # is added to ‖x‖², which something is divided by
+LEFT = 4e-15  # of Σ ω q², below which what is left of it is rounding
+ALIKE = 1e-6  # of a value, within which a column is constant
 FAR = 1e3  # σ̂² over λτ̂² above which the rounding of each width is told by itself
 
 
@@ -46,10 +48,8 @@ class Units(NamedTuple):
     """
 
     Theta: Array | None  # (..., J, d)  V⁻¹ Σ ω x y_j for J targets; reward per feature. None: θ̂ is all of it
-    sums: Array  # (..., 8)  Σ ω, Σ ω ‖x‖², Σ ω q², Σ ω q, Σ ω (r - r₁); then E of (q, q), (q, 1) and (1, 1)
-    constant: (
-        Array | None
-    )  # (..., d)  the value of the columns that were the same in every row, else 0; None: no centre
+    sums: Array  # (..., 7)  Σ ω, Σ ω ‖x‖², Σ ω q², Σ ω q; then E of (q, q), (q, 1) and (1, 1)
+    constant: Array | None  # (..., d)  what columns were in all of the first rows, 0 where they varied; None: no centre
     shared: Array  # (..., 9)  λ; the rows and Σ ‖x‖² of its rule; r₁; whether there is one; with Θ also c, σ̂², τ̂² and
     #   what r₁ + c adds to the rounding of means
 
@@ -241,7 +241,7 @@ def init(model: Any, zeros: Array, *, needs: frozenset[str], ones: bool = False)
     shared = arrays.blank(zeros, 9) + xp.asarray(start, dtype=zeros.dtype, device=arrays.device(zeros))
     J = 3 if model.reward_range else 2
     Theta = arrays.blank(zeros, J, d) if ones or model.reward_range or POOLED in needs else None
-    return Units(Theta, arrays.blank(zeros, 8), arrays.blank(zeros, d) if POOLED in needs else None, shared)
+    return Units(Theta, arrays.blank(zeros, 7), arrays.blank(zeros, d) if POOLED in needs else None, shared)
 
 
 def count(units: Any) -> int:
@@ -286,14 +286,21 @@ def announced(model: Any, units: Units, X: Array, r: Array, weight: Array | None
                     "scale x down, or give lam a number"
                 )
             news = {LAM: later.lam, ROWS: later.rows, SQUARE: later.square}
-    if constant is not None and not _steady(shared, constant, X, weight):
-        counts = xp.ones_like(r) > 0 if weight is None else weight > 0
+    if constant is not None and not _steady(shared):
+        omega = xp.ones_like(r) if weight is None else weight + xp.zeros_like(r)
+        before = shared[..., ROWS][..., None] + xp.cumulative_sum(omega, axis=-1) - omega
+        counts = (before < penalty.ROWS) & (omega > 0) & xp.any(X != 0, axis=-1)
         start, begun = xp.argmax(xp.astype(counts, xp.int64), axis=-1), shared[..., BEGUN] > 0
         begins = ~begun & xp.any(counts, axis=-1)
-        news[FIRST] = xp.where(begins, arrays.pick(r, start, rank=0), shared[..., FIRST])
+        r1 = arrays.pick(r, start, rank=0)
+        r1 = r1 if model.reward_range is None else xp.clip(r1, *model.reward_range)
+        news[FIRST] = xp.where(begins, r1, shared[..., FIRST])
         news[BEGUN] = xp.where(begins, 1.0, shared[..., BEGUN])
+        if model.lam != penalty.AUTO:
+            news[ROWS] = xp.clip(shared[..., ROWS] + xp.sum(omega, axis=-1), max=float(penalty.ROWS))
         constant = xp.where(begins[..., None], arrays.pick(X, start, rank=1), constant)
-        same = (constant[..., None, :] == X) | ~counts[..., None]
+        near = ALIKE * xp.abs(constant[..., None, :])
+        same = (xp.abs(X - constant[..., None, :]) <= near) | ~counts[..., None]
         kept = xp.where(xp.all(same, axis=-2), constant, 0.0)
         units = units._replace(constant=(kept[..., None, :] if slots else kept) + xp.zeros_like(units.constant))
     if not news:
@@ -303,11 +310,11 @@ def announced(model: Any, units: Units, X: Array, r: Array, weight: Array | None
     return units._replace(shared=(shared[..., None, :] if slots else shared) + xp.zeros_like(units.shared))
 
 
-def _steady(shared: Array, constant: Array, X: Array, weight: Array | None) -> bool:
-    """Whether one more row leaves r₁ and the constant columns as they are, told at once for one bandit."""
-    if shared.ndim > 1 or type(shared) is not np.ndarray or weight is not None or len(X) != 1:
+def _steady(shared: Array) -> bool:
+    """Whether r₁ and the constant columns stay as they are, told at once for one bandit."""
+    if shared.ndim > 1 or type(shared) is not np.ndarray:
         return False
-    return bool(shared[BEGUN]) and bool(((constant == X[0]) | (constant == 0)).all())
+    return shared.item(ROWS) >= penalty.ROWS and shared.item(BEGUN) > 0
 
 
 def learnt(units: Any, y: Array, *, x: Array, u: Array, s: Array, weight: Any) -> tuple[Units, Array]:
@@ -316,10 +323,10 @@ def learnt(units: Any, y: Array, *, x: Array, u: Array, s: Array, weight: Any) -
     e = y - arrays.dot(units.Theta, x)
     q = y.shape[-1] // 3 * 2
     if y.ndim == 1 and type(y) is np.ndarray:
-        yq, y1, y0, eq, e1, s = y.item(q), y.item(1), y.item(0), e.item(q), e.item(1), float(s)
+        yq, y1, eq, e1, s = y.item(q), y.item(1), e.item(q), e.item(1), float(s)
     else:
-        yq, y1, y0, eq, e1 = y[..., q], y[..., 1], y[..., 0], e[..., q], e[..., 1]
-    rows = [omega, arrays.inner(x, x), yq * yq, yq * y1, y0 * y1, eq * eq / s, eq * e1 / s, e1 * e1 / s]
+        yq, y1, eq, e1 = y[..., q], y[..., 1], e[..., q], e[..., 1]
+    rows = [omega, arrays.inner(x, x), yq * yq, yq * y1, eq * eq / s, eq * e1 / s, e1 * e1 / s]
     Theta = units.Theta + arrays.outer(e / (s if getattr(s, "ndim", 0) == 0 else s[..., None]), u)
     return Units(Theta, units.sums + _row(rows, units.sums), units.constant, units.shared), e
 
@@ -329,9 +336,9 @@ def counted(units: Units, *, x: Array, r: Array, e: Array, s: Array, weight: Any
     omega, sums = 1.0 if weight is None else weight, units.sums
     if x.ndim == 1 and type(sums) is np.ndarray:
         r, e = float(r), float(e)
-        more = np.array([float(omega), float(x.dot(x)), r * r, 0.0, 0.0, e * e / float(s), 0.0, 0.0])
+        more = np.array([float(omega), float(x.dot(x)), r * r, 0.0, e * e / float(s), 0.0, 0.0])
     else:
-        more = _row([omega, arrays.inner(x, x), r * r, 0.0, 0.0, e * e / s, 0.0, 0.0], sums)
+        more = _row([omega, arrays.inner(x, x), r * r, 0.0, e * e / s, 0.0, 0.0], sums)
     return Units(None, sums + more, units.constant, units.shared)
 
 
@@ -341,20 +348,21 @@ def learnt_many(units: Any, y: Array, *, X: Array, step: Array, E: Array, weight
     y has the reward alone where θ̂ is all there is.
     """
     xp, J = arrays.namespace(X), y.shape[-1]
-    count = xp.zeros_like(y[..., 0, 0]) + float(y.shape[-2]) if weight is None else xp.sum(weight, axis=-1)
-    Y, size, zero = y.mT @ y, arrays.gram_trace(X), xp.zeros_like(count)
+    zero = xp.zeros_like(units.sums[..., N])
+    count = zero + float(y.shape[-2]) if weight is None else xp.sum(weight, axis=-1)
+    Y, size = y.mT @ y, arrays.gram_trace(X)
     if J == 1:
-        parts = [count, size, Y[..., 0, 0], zero, zero, E[..., 0, 0], zero, zero]
+        parts = [count, size, Y[..., 0, 0], zero, E[..., 0, 0], zero, zero]
         return units._replace(sums=units.sums + xp.stack(parts, axis=-1))
     q = J // 3 * 2
-    parts = [count, size, Y[..., q, q], Y[..., q, 1], Y[..., 0, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
+    parts = [count, size, Y[..., q, q], Y[..., q, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
     return units._replace(Theta=units.Theta + step.mT, sums=units.sums + xp.stack(parts, axis=-1))
 
 
 def summed(units: Units, Theta: Array, Y: Array, E: Array, size: Array) -> Units:
     """Of sums that are kept elsewhere: Y and E (..., J, J), Σ ω ‖x‖² (...)."""
     q = Y.shape[-1] // 3 * 2
-    parts = [Y[..., 1, 1], size, Y[..., q, q], Y[..., q, 1], Y[..., 0, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
+    parts = [Y[..., 1, 1], size, Y[..., q, q], Y[..., q, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
     return units._replace(Theta=Theta, sums=arrays.namespace(Y).stack(parts, axis=-1))
 
 
@@ -415,8 +423,8 @@ def agreed(units: Any, *, slots: bool, into: Array | None) -> tuple[Units, Array
     plain = where is _where
     lam, first = (shared.item(LAM), shared.item(FIRST)) if plain else (shared[..., LAM], shared[..., FIRST])
     centred, place, size = _intercept(constant, first)
-    c = _centre(sums, TOTAL, first, centred, where)
-    noise, prior = _scales(sums, _centre(sums, R, first, centred, where), lam, where)
+    c = _centre(sums, first, centred, where)
+    noise, prior = _scales(sums, c, lam, where)
     height = where(centred, (first + c) / size, 0.0 * c)
     shift = (Theta.shape[-1] * (size * size * sums[N] + lam)) ** 0.5 * abs(height)
     if plain and into is not None:
@@ -453,7 +461,8 @@ def _scales(sums: list[Any], centre: Any, lam: Any, where: Callable) -> tuple[An
     count = where(seen, sums[N], one)
     spread = sums[Q] - 2 * centre * sums[R] + centre * centre * sums[N]
     rest = sums[S] - 2 * centre * sums[M] + centre * centre * sums[T]
-    spread, rest = where(spread > 0, spread, 0.0 * count), where(rest > 0, rest, 0.0 * count)
+    least = LEFT * sums[Q]  # what rounding leaves of nothing
+    spread, rest = where(spread > least, spread, 0.0 * count), where(rest > least, rest, 0.0 * count)
     per = spread / count
     mean = where(sums[SIZE] > 0, sums[SIZE] / count, one)
     return where(seen, (per + rest) / (1 + count), lam * one), where(seen, per / mean, one)
@@ -473,26 +482,27 @@ def _pooled(units: Units, *, slots: bool) -> tuple[list[Any], Callable]:
         sums = xp.sum(sums, axis=-2)
     if sums.ndim == 1 and type(sums) is np.ndarray:
         return sums.tolist(), _where
-    return [sums[..., k] for k in range(8)], xp.where
+    return [sums[..., k] for k in range(7)], xp.where
 
 
-def _centre(sums: list[Any], of: int, first: Any, centred: Any, where: Callable) -> Any:
-    """The mean of a target, or -r₁ where nothing is centred, or 0 before the first row."""
+def _centre(sums: list[Any], first: Any, centred: Any, where: Callable) -> Any:
+    """The mean of q, or -r₁ where nothing is centred, or 0 before the first row."""
     seen = sums[N] > 0
-    mean = sums[of] / where(seen, sums[N], 1.0 + 0.0 * sums[N])
+    mean = sums[R] / where(seen, sums[N], 1.0 + 0.0 * sums[N])
     return where(seen, where(centred, mean, -first), 0.0 * mean)
 
 
 def _intercept(constant: Array | None, first: Any) -> tuple[Any, Any, Any]:
-    """Whether there is a constant column, which one is the largest, and its value (1 where there is none)."""
+    """Whether there is a constant column, which one is the last, and its value (1 where there is none)."""
     if constant is None:
         return first != first, 0, 1.0  # nowhere
     if isinstance(first, float):
-        place = int(abs(constant).argmax())
+        place = len(constant) - 1 - int((constant[::-1] != 0).argmax())
         size = constant.item(place)
         return size != 0, place, size or 1.0
     xp = arrays.namespace(constant)
-    place = xp.argmax(xp.abs(constant), axis=-1)
+    there = xp.astype(xp.flip(constant, axis=-1) != 0, xp.int64)
+    place = constant.shape[-1] - 1 - xp.argmax(there, axis=-1)
     size = arrays.pick(constant, place, rank=0)
     return size != 0, place, xp.where(size != 0, size, xp.ones_like(size))
 
