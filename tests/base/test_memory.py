@@ -23,7 +23,7 @@ def slots():
 
 
 DRAWN = {  # policies without a closed form, and how many numbers one decision takes
-    "LinTS": (lambda: dither.LinTS(dim=D, seed=0), D),
+    "LinTS": (lambda: dither.LinTS(dim=D, seed=0), 3 * D),  # noise, and shrinkage
     "LinPHE": (lambda: dither.LinPHE(dim=D, seed=0), 2 * D),
     "jittered": (lambda: dither.Bandit(network(), General(), dim=D, seed=0), K * 50),
     "coupled": (lambda: dither.Bandit(network(), General(coupled=True), dim=D, seed=0), K * 50),

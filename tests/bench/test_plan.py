@@ -155,7 +155,7 @@ def test_a_kind_is_measured_beside_as_many_as_share_its_model(tmp_path):
 def test_a_real_look_ends_and_measures(tmp_path):
     (part,) = plan.of_figures([figures.select(figures.find("h1"), algorithms=["LinFP"])], out=tmp_path, runs=10)
     speeds = calibration.measure(part.blocks, Workers(), tell=lambda done, total: None)
-    assert set(speeds.ratios) == {("linear", True), ("linear", True, "LinFP", "default", ())}
+    assert set(speeds.ratios) == {("linear", True), ("linear", True, "LinFP", "paper", ())}
     assert all(0 < ratio < 1000 for ratio in speeds.ratios.values())
     # seen red: the ratio of the drawing not kept
 

@@ -17,11 +17,11 @@ def calls(monkeypatch):
     """How often requests are read, and means and widths computed."""
     counts = Counter()
 
-    def counted(owner, name):
+    def counted(owner, name, called=None):
         rule = getattr(owner, name)
 
         def count(*arguments, **settings):
-            counts[name] += 1
+            counts[called or name] += 1
             return rule(*arguments, **settings)
 
         monkeypatch.setattr(owner, name, count)
@@ -29,6 +29,7 @@ def calls(monkeypatch):
     counted(requests, "read")
     counted(models.Ridge, "mean")
     counted(models.Ridge, "width")
+    counted(models.Ridge, "error_width", "width")
     return counts
 
 

@@ -142,7 +142,7 @@ def test_a_replay_passes_the_times(tmp_path):
 
 def test_settings_with_a_half_life_can_be_chosen_from_a_log(tmp_path):
     seen, _ = written(tmp_path / "log", n=400)
-    found = ope.tune(seen, ["LinFP:half_life=100000|1000,lam=1"], floor=0.3)
+    found = ope.tune(seen, ["LinFP:half_life=100000|1000,lam=1,sigma=1"], floor=0.3)
     assert len(found.tried) == 2
     best = found.best.configure(3, disjoint=None, facts={})[0]
     assert best.half_life == 100_000.0  # nothing changes in this world, so to forget is to lose

@@ -87,7 +87,9 @@ class Machine(machines.Machine):
     def bandit(self, lam):
         features = self.arms.features
         slots = 1 if features.form == "disjoint" else None
-        return dither.LinFP(features=features, disjoint=slots, seed=0, floor=0.2, lam=lam, half_life=self.half_life)
+        return dither.LinFP(
+            features=features, disjoint=slots, seed=0, floor=0.2, lam=lam, half_life=self.half_life, centre=False
+        )
 
     def call(self, which, name, *arguments, **settings):
         return self.one(which).call(name, *arguments, **settings)

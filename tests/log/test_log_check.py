@@ -376,7 +376,7 @@ def test_slots_by_name():
         "arms": [["news", "sport"], ["art", "news"]],
     }
     read = log.read(rows)
-    bandit = dither.LinFP(dim=1, disjoint=3, lam=1.0, seed=0)
+    bandit = dither.LinFP(dim=1, disjoint=3, lam=1.0, seed=0, preset="paper")
     with pytest.raises(ValueError, match=r"arms have names, such as 'sport'"):
         log.warm_start(bandit, read)
     with pytest.raises(ValueError, match="it lacks 'art'"):

@@ -27,7 +27,7 @@ def lines(cost, *actions, n=20):
 
 
 def taught(monday):
-    bandit = dither.LinFP(dim=2, lam=1.0, seed=0)
+    bandit = dither.LinFP(dim=2, lam=1.0, seed=0, preset="paper")
     log.warm_start(bandit, monday)
     return bandit
 
@@ -37,7 +37,7 @@ def test_a_name_is_one_column_in_every_file():
     tuesday = log.dsjson(lines(0, "blue", "red"), features=True)
     assert monday.names == tuesday.names == ("blue", "red")
     bandit = taught(monday)
-    slow = dither.LinFP(dim=2, lam=1.0, seed=0)
+    slow = dither.LinFP(dim=2, lam=1.0, seed=0, preset="paper")
     slow.update(np.tile([1.0, 0.0], (20, 1)), np.ones(20))  # red alone, here first
     assert_allclose(bandit.propensities(tuesday.X)[0], slow.propensities([[0.0, 1.0], [1.0, 0.0]]), rtol=1e-12)
     assert_allclose(bandit.propensities(tuesday.X)[0], [0.112, 0.888], atol=5e-4)
@@ -84,7 +84,7 @@ def test_columns_that_a_table_lacks_are_not_zero():
 
 def test_a_bandit_that_learnt_names_gets_the_log_by_name_or_not_at_all(tmp_path):
     monday = log.dsjson(lines(-1, "red", "blue"), features=True)
-    live = dither.LinFP(dim=2, lam=1.0, seed=0)
+    live = dither.LinFP(dim=2, lam=1.0, seed=0, preset="paper")
     frame = pd.DataFrame([[1.0, 0.0], [0.0, 1.0]], columns=["red", "blue"])
     live.choose(frame)
     log.warm_start(live, monday)  # seen red: blue learnt as red
@@ -106,7 +106,7 @@ def test_a_bandit_that_learnt_names_gets_the_log_by_name_or_not_at_all(tmp_path)
 
 
 def test_names_travel_with_what_a_live_bandit_writes(tmp_path):
-    bandit = dither.LinFP(dim=2, lam=1.0, seed=0)
+    bandit = dither.LinFP(dim=2, lam=1.0, seed=0, preset="paper")
     frames = [pl.DataFrame({"b": [1.0, 0.0], "a": [0.0, 1.0]}), pl.DataFrame({"a": [2.0, 0.0], "b": [0.0, 2.0]})]
     with log.Log(tmp_path / "log", bandit=bandit) as written:
         for frame in frames:
@@ -136,11 +136,11 @@ def test_slots_of_actions_that_count_from_1():
     ]
     read = log.dsjson(events)
     context = pl.Series("features", [[[1.0]]] * 3)
-    bandit = dither.LinFP(dim=1, disjoint=3, lam=1e-9, seed=0)
+    bandit = dither.LinFP(dim=1, disjoint=3, lam=1e-9, seed=0, preset="paper")
     log.warm_start(bandit, log.Logged(read.frame.with_columns(context), catalogue=read.catalogue))
     assert_allclose(bandit.theta[:, 0], [0.1, 0.9, 0], atol=1e-6)  # seen red: [0, 0.1, 0.9]
     some = log.vw_text(["2 5:-1:0.5 6| x", "1:-0.5:0.5 | x"], features=True)  # offered 2, 5, 6; slot 4 was shown
-    bandit = dither.LinFP(dim=1, disjoint=6, lam=1e-9, seed=0)
+    bandit = dither.LinFP(dim=1, disjoint=6, lam=1e-9, seed=0, preset="paper")
     log.warm_start(bandit, some)
     assert_allclose(bandit.theta[:, 0], [0.5, 0, 0, 0, 1, 0], atol=1e-6)  # seen red: the place among those on offer
 

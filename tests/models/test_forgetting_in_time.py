@@ -10,7 +10,7 @@ LATE = 250.0  # the decision comes so much later than the last reward
 BANDITS = [
     ("LinFP", {}),
     ("LinUCB", {"radius": "oful", "horizon": 50}),
-    ("LinTS", {}),
+    ("LinTS", {"sigma": 1.0}),
     ("EpsGreedy", {"diagonal": True}),
     ("GLMFP", {"solver": "exact"}),
     ("LinFP", {"disjoint": 4}),
@@ -41,7 +41,7 @@ def test_after_advance_decisions_are_those_of_a_refit_at_that_moment(name, how):
 
 
 def test_a_decision_changes_no_time_and_a_late_reward_counts_by_its_own():
-    clock = dither.LinFP(dim=2, half_life=10.0, seed=0)
+    clock = dither.LinFP(dim=2, half_life=10.0, seed=0, preset="paper")
     clock.update([1.0, 0.0], 1.0, at=0.0)
     clock.advance(20.0)
     clock.choose(np.eye(2))

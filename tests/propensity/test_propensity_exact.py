@@ -327,7 +327,7 @@ def test_draws_pass_a_chi_square(name):
 def test_the_z_of_a_decision_is_the_one_that_chose_it():
     rng = np.random.default_rng(0)
     for form in ("scalar", "vector"):
-        b = dither.LinFP(dim=3, seed=0, form=form, lam=1.0)
+        b = dither.LinFP(dim=3, seed=0, form=form, lam=1.0, sigma=1.0)
         b.update(rng.normal(size=(5, 3)), rng.normal(size=5))
         X = rng.normal(size=(6, 3))
         for _ in range(20):
@@ -342,7 +342,7 @@ def test_the_z_of_a_decision_is_the_one_that_chose_it():
 
 
 def test_a_bandits_logarithms():
-    b = dither.LinFP(dim=1, lam=1.0, seed=0)
+    b = dither.LinFP(dim=1, lam=1.0, sigma=1.0, seed=0)
     b.update(np.array([1.0]), 100.0)
     X = np.array([[1.0], [-1.0], [0.5]])
     m, w = b.mean(X), b.width(X)

@@ -137,7 +137,7 @@ def test_a_rotated_pair_of_absorbed_means_has_parallel_lines(seed):
 
 def test_equal_records_of_a_rotated_basis():
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
-    b = dither.LinFP(dim=5, seed=0)
+    b = dither.LinFP(dim=5, seed=0, preset="paper")
     b.update(Q[1], 1.0)
     p = b.propensities(Q)
     m, w = 1 / (1 + 1e-4), 1 / np.sqrt(1 + 1e-4)
