@@ -306,7 +306,7 @@ def test_before_the_first_reward_widths_are_those_of_sd_1():
         ("LinFP", {"c": "oful"}, "c='oful'"),
         ("LinFP", {"c": "theory"}, "c='theory'"),
         ("LinTS", {"c": "anytime"}, "c='anytime'"),
-        ("LinUCB", {}, "radius='constant'"),
+        ("LinUCB", {}, "radius='constant'.*beta=1.0"),
         ("RandLinUCB", {"radius": "oful"}, "radius='oful'"),
         ("LinUCB", {"beta": 1.0, "gram": True}, "gram"),
     ],
@@ -364,3 +364,9 @@ def test_before_the_first_reward_equal_lengths_are_equal_widths_whatever_lam_is(
     bandit = dither.LinFP(2, lam=1e-20, coupled=False, seed=0)
     X = 1e-8 * np.array([[1.0, 0.0], [0.6, 0.8], [-0.8, 0.6]])
     assert_allclose(bandit.propensities(X), 1 / 3, rtol=1e-9)
+
+
+def test_a_model_that_knows_its_noise_says_so():
+    """Seen red with the ability alone."""
+    with pytest.raises(TypeError, match=r"sigma='auto' is for models\.Ridge and Diagonal, so give sigma a number"):
+        dither.GLMFP(D, sigma="auto")

@@ -138,9 +138,11 @@ def true_or_false(name: str, value: object) -> None:
 def lacks(model: object, *abilities: str, policy: object) -> TypeError:
     """The error of a policy that asks a model for something that the model does not give."""
     shown = repr(model) if dataclasses.is_dataclass(model) else type(model).__name__
+    scales = any(ability.startswith("error_") for ability in abilities)
+    hint = "; sigma='auto' is for models.Ridge and Diagonal, so give sigma a number" if scales else ""
     return TypeError(
         f"{type(policy).__name__} needs {' and '.join(map(repr, abilities))} of its model, which {shown} does not "
-        f"give: choose another model, other settings of it, or another policy"
+        f"give: choose another model, other settings of it, or another policy{hint}"
     )
 
 

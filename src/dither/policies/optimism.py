@@ -98,7 +98,7 @@ def check(policy: Any) -> None:
     errors.among("radius", policy.radius, RADII)
     if policy.beta is not None:
         errors.within("beta", policy.beta, 0, errors.LARGEST)
-    scale.sigma(policy, theorem=None if policy.beta is not None else f"radius={policy.radius!r}")
+    scale.sigma(policy, theorem=None if policy.beta is not None else f"radius={policy.radius!r}", instead="beta=1.0")
     if scale.finds(policy) and (policy.gram or policy.radius == "d-linucb" or policy.sigma_again):
         raise ValueError(
             "sigma='auto' gives widths of its own: leave gram=True, radius='d-linucb' and sigma_again=True out, or "

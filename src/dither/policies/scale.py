@@ -44,14 +44,14 @@ def check(policy: Any, c: Scale) -> None:
         raise ValueError(f"delta must lie in (0, 1), got {policy.delta!r}")
 
 
-def sigma(policy: Any, *, theorem: str | None) -> None:
+def sigma(policy: Any, *, theorem: str | None, instead: str = "c=1.0") -> None:
     """Refuse a sigma that is neither above 0 nor "auto", and "auto" beside a theorem (the setting that asks for it)."""
     if not finds(policy):
         errors.positive("sigma", policy.sigma)
     elif theorem is not None:
         raise ValueError(
             f"sigma='auto' finds the scale of the noise, and {theorem} proves its radius for a sigma that is known: "
-            "give sigma a number, or give a number in place of the theorem"
+            f"give sigma a number, or give a number in place of the theorem, as in {instead}"
         )
 
 
