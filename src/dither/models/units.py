@@ -150,9 +150,7 @@ class MeasuringModel(LinearModel):
         A, units = self.squared_width(state, X), state.units
         size = arrays.namespace(X).vecdot(X, X)
         size += TINY
-        lam, (noise, prior) = value(units, LAM, slots=slots), scales(units, slots=slots)
-        if type(noise) is not float:
-            lam, noise, prior = (x[(..., *(None,) * (1 + slots))] for x in (lam, noise, prior))
+        lam, noise, prior = _beside_rows(units, slots=slots)
         return _widths(A, size, lam=lam, noise=noise, prior=lam * prior)
 
     def squared_width(self, state: Any, X: Array) -> Array:
@@ -163,9 +161,7 @@ class MeasuringModel(LinearModel):
     def error_sample(self, state: Any, eta: Array, *, slots: bool = False) -> Array:
         """N(0, V⁻¹(σ̂² Σ xx' + τ̂² λ² I)V⁻¹) in the shape of θ̂, from η ~ N(0, I) (..., 3 d): noise, then shrinkage."""
         d, units = state.theta.shape[-1], state.units
-        lam, (noise, prior) = value(units, LAM, slots=slots), scales(units, slots=slots)
-        if not isinstance(noise, float):
-            lam, noise, prior = (x[(..., *(None,) * (1 + slots))] for x in (lam, noise, prior))
+        lam, noise, prior = _beside_rows(units, slots=slots)
         shrinkage = lam * prior**0.5 * self.inverted(state, eta[..., 2 * d :])
         return noise**0.5 * self.perturb(state, eta[..., : 2 * d]) + shrinkage
 
@@ -354,16 +350,19 @@ def learnt_many(units: Any, y: Array, *, X: Array, step: Array, E: Array, weight
     if J == 1:
         parts = [count, size, Y[..., 0, 0], zero, E[..., 0, 0], zero, zero]
         return units._replace(sums=units.sums + xp.stack(parts, axis=-1))
-    q = J // 3 * 2
-    parts = [count, size, Y[..., q, q], Y[..., q, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
-    return units._replace(Theta=units.Theta + step.mT, sums=units.sums + xp.stack(parts, axis=-1))
+    return units._replace(Theta=units.Theta + step.mT, sums=units.sums + _of_targets(count, size, Y, E))
 
 
 def summed(units: Units, Theta: Array, Y: Array, E: Array, size: Array) -> Units:
     """Of sums that are kept elsewhere: Y and E (..., J, J), Σ ω ‖x‖² (...)."""
+    return units._replace(Theta=Theta, sums=_of_targets(Y[..., 1, 1], size, Y, E))
+
+
+def _of_targets(count: Array, size: Array, Y: Array, E: Array) -> Array:
+    """`sums` of Σ ω, Σ ω ‖x‖² (...), Y and E (..., J, J)."""
     q = Y.shape[-1] // 3 * 2
-    parts = [Y[..., 1, 1], size, Y[..., q, q], Y[..., q, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
-    return units._replace(Theta=Theta, sums=arrays.namespace(Y).stack(parts, axis=-1))
+    parts = [count, size, Y[..., q, q], Y[..., q, 1], E[..., q, q], E[..., q, 1], E[..., 1, 1]]
+    return arrays.namespace(Y).stack(parts, axis=-1)
 
 
 def left_over(units: Units, theta: Array, B: Array) -> Units:
@@ -452,6 +451,15 @@ def scales(units: Units, *, slots: bool = False) -> tuple[Any, Any]:
         return value(units, NOISE, slots=slots), value(units, PRIOR, slots=slots)
     sums, where = _pooled(units, slots=slots)
     return _scales(sums, 0.0 * sums[N], value(units, LAM, slots=slots), where)
+
+
+def _beside_rows(units: Units, *, slots: bool) -> tuple[Any, Any, Any]:
+    """λ, σ̂² and τ̂² as they meet rows (..., d): numbers, or with axes of length 1 for slots and for d."""
+    lam, (noise, prior) = value(units, LAM, slots=slots), scales(units, slots=slots)
+    if type(noise) is float:
+        return lam, noise, prior
+    behind = (..., *(None,) * (1 + slots))
+    return lam[behind], noise[behind], prior[behind]
 
 
 def _scales(sums: list[Any], centre: Any, lam: Any, where: Callable) -> tuple[Any, Any]:
