@@ -188,7 +188,8 @@ def test_what_is_lacking_is_said(results, horizon, tmp_path):
     _, found = of(results)
     page = gallery.page([found], [], reasons={"h1": "It takes a day.", "h4": "It takes two."})
     assert (
-        "**Not run here: the panels `d=10` and `d=20`; ε-Greedy, LinUCB, LinPHE, RandLinUCB and LinPHE (as run)" in page
+        "**Not run here: the panels `d=10` and `d=20`; ε-Greedy, LinUCB, LinPHE, RandLinUCB, "
+        "LinPHE (as run), LinUCB (as run) and RandLinUCB (as run)" in page
     )
     assert "It takes a day." in page
     assert "- `h4` (Figure H.4: logistic bandits, one fixed set of arms, ‖θ*‖ = 1). It takes two." in page
@@ -261,10 +262,10 @@ def test_panels_that_were_not_run_again_stay(results, horizon, tmp_path):
 
 def test_what_was_made_elsewhere_is_mentioned_where_ours_is_missing(results, horizon):
     """Seen red with all that the file has; with the panel named as ours when one algorithm of it is."""
-    said = {"by": "an abacus", "h1": [{"panel": "d=5", "runs": 2, "regrets": {
+    said = {"h1": [{"panel": "d=5", "runs": 2, "by": "an abacus", "regrets": {
         "LinFP": {"mean": 1.0, "se": 2.0}, "LinUCB": {"each": [3.0, 5.0]}}}]}  # fmt: skip
     page = gallery.page([of(results)[1]], [], reasons={}, elsewhere=said)
-    assert "**Made elsewhere**, by an abacus; not counted: `d=5`, 2 runs: LinUCB 4.00 ± 1.00 \\| > 728.0." in page
+    assert "**Made elsewhere** and not counted, by an abacus: `d=5`, 2 runs, LinUCB 4.00 ± 1.00 \\| > 728.0." in page
     assert page.count("ade elsewhere") == 1
     alone = gallery.page([], [], reasons={}, elsewhere=said)
     assert "GLM-FP 1.00 ± 2.00" in alone

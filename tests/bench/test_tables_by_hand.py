@@ -78,6 +78,24 @@ def test_an_interval_that_holds_zero_decides_nothing(curves):
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "published", "error", "word"),
+    [
+        (1.0, 3.0, 5.0, 0.0, "agrees"),
+        (1.0, 3.0, -5.0, 2.0, "disagrees"),
+        (1.0, 3.0, -5.0, 2.6, "open"),  # the published order is chance too
+        (-1.0, 3.0, 5.0, 0.0, "open"),
+        (0.0, 0.0, 5.0, 0.0, "open"),
+        (None, None, 5.0, 0.0, "open"),
+        (1.0, 3.0, 0.0, 0.0, "open"),
+        (1.0, 3.0, None, 0.0, "-"),
+    ],
+)
+def test_an_order_needs_both_sides(low, high, published, error, word):
+    """Seen red with the sign of the published difference alone."""
+    assert tables._order(low, high, published=published, error=error) == word
+
+
+@pytest.mark.parametrize(
     ("end", "base", "gap"),
     [
         (End(9, 5.0, None), End(9, 3.0, None), 2.0),

@@ -69,7 +69,8 @@ def last(figure: Figure, panel: Panel, *, algorithm: Spec) -> End | None:
     if theirs.is_empty():
         return None
     drawn = figure.drawn or figure.name
-    return End(*theirs.row(-1), runs=RUNS.get(drawn, MOST), off=READ * _height(drawn, panel.drawn or panel.name))
+    off = READ * _height(drawn, panel.drawn or panel.name)
+    return End(*theirs.row(-1))._replace(runs=RUNS.get(drawn, MOST), off=off)
 
 
 @functools.cache

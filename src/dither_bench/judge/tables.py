@@ -8,8 +8,8 @@ needs       how many runs would settle an open value, at the mean and the sd of 
 hours       about how many hours of a core so many runs take (`costs`)
 difference  regret - regret of the reference in the same run, which saw the same contexts and noise; mean and 95 %
 t-interval over the runs
-order       'agrees' or 'disagrees' with the sign of the published difference; 'open' where the interval
-holds 0; '-' where nothing is published
+order       'agrees' or 'disagrees' with the sign of the published difference; 'open' where the interval holds 0, or
+where 1.96 errors of the published difference do; '-' where nothing is published
 lowest      whether the regret is below that of every other algorithm there: the intervals of all differences lie
 below 0
 each        where the figure shows every run: the regrets of the runs in their order, with * after a collapsed run. A
@@ -169,8 +169,10 @@ def ordered(figure: Figure, paired: pl.DataFrame) -> pl.DataFrame:
     for row in paired.iter_rows(named=True):
         t = row["round"]
         both = (places[row["panel"], t, row[name]] for name in ("algorithm", "reference"))
-        gap = _gap(*(_end(figure, panel, t, algorithm=spec) for panel, spec in both))
-        rows.append((gap, _order(row["low"], row["high"], published=gap)))
+        ends = [_end(figure, panel, t, algorithm=spec) for panel, spec in both]
+        gap = _gap(*ends)
+        error = math.hypot(*(end.se or 0.0 for end in ends if end and not end.bound))
+        rows.append((gap, _order(row["low"], row["high"], published=gap, error=error)))
     beside = pl.DataFrame(rows, schema={"published": pl.Float64, "order": pl.String}, orient="row")
     return pl.concat([paired, beside], how="horizontal")
 
@@ -268,10 +270,11 @@ def standard_error(x: np.ndarray) -> float | None:
     return float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else None
 
 
-def _order(low: float | None, high: float | None, *, published: float | None) -> str:
+def _order(low: float | None, high: float | None, *, published: float | None, error: float) -> str:
+    """The word for an order. error : that of the published difference"""
     if published is None:
         return "-"
-    if low is None or high is None or low <= 0 <= high:
+    if low is None or high is None or low <= 0 <= high or abs(published) <= ratios.DECIDES * error:
         return ratios.OPEN
     return "agrees" if (low > 0) == (published > 0) else "disagrees"
 

@@ -151,7 +151,6 @@ def page(
         bake=bake,
         missing=[(figure, reasons.get(name)) for name, figure in FIGURES.items() if name not in there],
         elsewhere=beside,
-        by=said.get("by", ""),
     )
 
 

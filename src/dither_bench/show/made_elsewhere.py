@@ -1,7 +1,7 @@
 """Values that were made elsewhere: they stand beside what is published where ours are missing, and are not counted.
 
-`elsewhere.toml` lies beside the summaries. It says who made the values, and of each panel the runs and the regrets at
-the horizon: a mean and its standard error, or each run.
+`elsewhere.toml` lies beside the summaries. It says of a panel who made the values, the runs, and the regrets at the
+horizon: a mean and its standard error, or each run.
 """
 
 import math
@@ -30,7 +30,7 @@ def read(folder: Path) -> dict[str, Any]:
 def sentences(said: dict[str, Any], figure: str, *, there: Set[Place]) -> list[str]:
     """A sentence for each panel of a figure with values where ours are missing. there : what there is of ours"""
     return [
-        f"`{panel['panel']}`, {words.over([panel['runs']])}: {errors.listed(list(values))}."
+        f"by {panel['by']}: `{panel['panel']}`, {words.over([panel['runs']])}, {errors.listed(values)}."
         for panel in said.get(figure, [])
         if (values := list(_values(FIGURES[figure], panel, there=there)))
     ]

@@ -86,7 +86,9 @@ def joined(new: Summary, old: Summary) -> Summary:
     return Summary(
         replace(new.figure, panels=tuple(sorted(of_both, key=lambda panel: order.index(panel.name)))),
         new.seed,
-        *map(both, ("curves", "measured", "paired")),
+        both("curves"),
+        both("measured"),
+        both("paired"),
         {place: codes for place, codes in old.code.items() if place[0] in kept} | dict(new.code),
         tuple(dict.fromkeys(old.versions + new.versions)),
         "; ".join(dict.fromkeys((old.processor, new.processor))),
