@@ -73,7 +73,7 @@ def test_a_text_is_the_same_however_its_accents_were_typed(kind, form):
     if kind.name in ("text", "words"):
         rows += [{"t": [text]} for text in NFC_AND_NFD] + [{"t": f"{NFC_AND_NFD[1]}!"}]
     X = f.of_arms(rows)[:, 1:]
-    assert (X == X[0]).all()
+    assert (X[0] == X).all()
     assert np.abs(X).sum() == len(rows)
     assert not f.unknown
     assert all(unicodedata.is_normalized("NFC", name) for name in f.columns)
@@ -132,7 +132,7 @@ X_OF_BEFORE = [
 
 
 def test_a_catalogue_and_features_of_before_mean_the_same():
-    """The bytes and X are those that the version before wrote. Seen red with `version` 2 for kinds that do not say it."""
+    """The bytes and X are those that were written then. Seen red with `version` 2 for kinds that do not say it."""
     nfc, nfd = NFC_AND_NFD
     shop = dither.Catalogue.from_bytes(OF_BEFORE)
     assert_array_equal(shop.encode(None), X_OF_BEFORE)

@@ -41,7 +41,7 @@ class Catalogue:
     arms : id -> record; or a list of records, or a frame, whose field `id` is the id
     id : the name of that field
 
-    An id is a text, in Unicode's form NFC; a number is written as text. A record is as for `Features.encode`. Calls from
+    An id is a text in Unicode's form NFC; a number is written as text. A record is as for `Features.encode`. Calls from
     many threads are safe.
 
     Raises ValueError for records that the features cannot take, and TypeError for what is no record. After an error the
