@@ -98,6 +98,29 @@ def test_the_sentences_of_a_figure(small):
     ]
 
 
+def test_curves_that_leave_their_drawing_are_compared_before(every):
+    """By hand from the file of H.5. Seen red with the value at the stored round before, and with curves that stay."""
+    lines = list(said.leaving(every, ["h5"]))[2:]
+    (row,) = (line for line in lines if line.startswith("| h5 | `d=5` | OFUGLB-e |"))
+    drawn = (
+        published.rows()
+        .filter(figure="h5", panel="d=5", algorithm="OFUGLB-e", clipped=0)
+        .sort("round")
+        .row(-1, named=True)
+    )
+    data = json.loads((DOCS / "results" / "h5.json").read_text("utf-8"))["curves"]
+    (curve,) = (c for c in data if c["panel"] == "d=5" and c["algorithm"].startswith("OFUGLB-e"))
+    after = next(i for i, t in enumerate(curve["round"]) if t >= drawn["round"])
+    (a, b), (x, y) = curve["round"][after - 1 : after + 1], curve["mean"][after - 1 : after + 1]
+    ours = x + (y - x) * (drawn["round"] - a) / (b - a)
+    assert f"| {drawn['round']:,} | {ours:.1f} ± " in row
+    assert f" \\| {drawn['regret_mean']:.1f} | {ours / drawn['regret_mean']:.2f} [" in row
+    values = every["h5"].measured.height
+    assert 0 < len(lines) < values
+    clipped = said.values_of(every["h5"]).filter("bound").height
+    assert len(lines) == clipped
+
+
 # Numbers in the text
 
 
