@@ -26,6 +26,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from dither.base import errors
+
 SEPARATORS = ",;\t|"
 BLANK = " "
 NOTHING = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # what stands in CSV for a missing value
@@ -90,8 +92,8 @@ def _zstd(path: Path, mode: str = "rb", encoding: str | None = None) -> Any:
         from pyarrow import input_stream
     except ImportError:
         raise ValueError(
-            f"{path} is packed with zstd, which this Python cannot unpack alone: pip install 'dither[frames]', which "
-            "has pyarrow; or unpack it (zstd -d)"
+            f"{path} is packed with zstd, which this Python cannot unpack alone: unpack it (zstd -d); or "
+            f"{errors.missing_extra('pyarrow', extra='frames')}"
         ) from None
     binary = io.BufferedReader(input_stream(str(path), compression="zstd"))
     return io.TextIOWrapper(binary, encoding=encoding) if "t" in mode else binary
