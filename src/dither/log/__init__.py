@@ -8,6 +8,7 @@ dsjson, vw_text                     logs of Vowpal Wabbit
 coba                                results of coba
 criteo, kuairand, yahoo             Criteo's counterfactual text, KuaiRand, Yahoo's R6A and R6B
 FORMATS                             all readers by name, as `dither evaluate --format` takes them
+Trouble                             what failed beside a call of a ledger that was answered
 receipt                             the least exposure that each arm had
 warm_start                          teach a bandit the rewards of a log
 """
@@ -23,6 +24,7 @@ from dither.log.logged import ByArm, Logged
 from dither.log.reader import batches, read
 from dither.log.record import Recorded, RecordedMany
 from dither.log.sources import FORMATS
+from dither.log.troubles import Trouble
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
 from dither.log.warm import Learnt, RewardWarning, warm_start
@@ -43,6 +45,7 @@ __all__ = [
     "RecordedMany",
     "Report",
     "RewardWarning",
+    "Trouble",
     "batches",
     "coba",
     "criteo",
