@@ -164,7 +164,7 @@ def test_numbers_with_signs_are_refused(tmp_path, value):
     """Seen red without the rule: each number was a level of its own."""
     lines = ["a,b,label", *(f"{value.format(i)},{i % 7},{'uv'[i % 2]}" for i in range(40))]
     with pytest.raises(
-        ValueError, match="column a of .* holds numbers with signs, such as .*: write the numbers alone"
+        ValueError, match=r"column a of .* holds numbers with signs, such as .*: write the numbers alone"
     ):
         table(tmp_path / "t.csv", lines)
     few = [line if i == 0 else f"{value.format(i % 4)},{i},{'uv'[i % 2]}" for i, line in enumerate(lines)]
