@@ -105,6 +105,7 @@ def test_a_restart_needs_the_last_snapshot_and_what_came_after(shared, every, mo
 
 def test_a_reward_that_the_model_refuses_is_kept_and_never_learnt(home):
     live = dither.Live(home, bandit=dither.GLMFP(dim=3, seed=0, floor=0.1))
+    livings.unlimited(live)
     ids = [live.choose(X).id for _ in range(4)]
     assert live.reward(ids, [1.0, 2.0, 0.0, 1.0]) == ["counted"] * 4  # 2 is no click
     assert (live.bandit.observations, live.refused) == (3, 1)
@@ -366,7 +367,7 @@ def test_a_reward_that_commits_late_is_learnt_in_a_later_batch(postgres, closing
     slow = log.Ledger(url)
     sent = rewarding.Sent("d0", 1.0, None, record.micros(moment(0)))
     with slow.holding() as connection:
-        judge = rewarding.Judge(connection, slow.database, slow.terms, ["d0"])
+        judge = rewarding.Judge(connection, slow.database, ["d0"])
         assert judge.answer(sent) == "counted"
         rewarding.insert(connection, slow.database, judge.rows)
         assert live.reward(ids[1], 2.0) == "counted"

@@ -47,6 +47,7 @@ class Pace:
 class Learner:
     """Keeps a bandit at what the ledger says, and writes batches and snapshots where this process may.
 
+    It stands at the beginning until the first `follow`.
     It takes part in the transactions of the ledger (`log.database.committing.Teacher`). Each is committed while the
     ledger's turn is held, so no two threads learn at once. What was learnt changes under `lock`. Whoever decides holds
     the lock, and follows what stands.
@@ -57,7 +58,6 @@ class Learner:
         self.ledger, self.pace, self._load = ledger, pace, load
         self.refused = 0  # rewards that the model refused
         self._begin()
-        self.follow(replay=True)
 
     def _begin(self) -> None:
         self.lock = threading.RLock()

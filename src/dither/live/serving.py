@@ -4,7 +4,8 @@ import dataclasses
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
@@ -21,6 +22,7 @@ from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
 from dither.log.database import lessons
+from dither.log.database.home import Home
 from dither.log.reward_rules import Answer, Many
 
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
@@ -93,6 +95,8 @@ class Live:
         ledger keeps them; other ones replace them, and processes that are open then must be opened again
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
         the parts of a decision, once all have come or the horizon has passed
+    reward_range : the least and the largest reward, with `parts` of their sum, as for `log.Ledger`; within what the
+        bandit can learn, which is what None means: 0 to 1 with the logit link, no limits with the identity
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
     refresh_seconds : how often a process looks for changes of the catalogue, and, if it does not learn, for a snapshot
@@ -122,6 +126,7 @@ class Live:
         default: float | None = None,
         late: str | None = None,
         parts: Iterable[str] | None = None,
+        reward_range: tuple[float, float] | None = None,
         wait: bool = True,
         flush_seconds: float = 1.0,
         lease_seconds: float = 10.0,
@@ -139,22 +144,34 @@ class Live:
             opening.bandit("bandit", bandit)
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
-        self.ledger = Ledger(
-            home, horizon=horizon, default=default, late=late, parts=parts, wait=wait, flush_seconds=flush_seconds
-        )
+        database, load = Home(home, wait=wait), {"known": known, "model": model}
         try:
+            with database.together():
+                self.ledger = Ledger(
+                    database,
+                    horizon=horizon,
+                    default=default,
+                    late=late,
+                    parts=parts,
+                    wait=wait,
+                    flush_seconds=flush_seconds,
+                )
+                agreed = opening.agreed(
+                    self.ledger,
+                    bandit,
+                    catalogue=catalogue,
+                    others=beside,
+                    pace=pace,
+                    kept=kept,
+                    budgets=budgets,
+                    reward_range=reward_range,
+                    load=load,
+                )
             self._learner, self._keeper, self._decider, self._turns = opening.opened(
-                self.ledger,
-                bandit,
-                catalogue=catalogue,
-                others=beside,
-                pace=pace,
-                kept=kept,
-                budgets=budgets,
-                load={"known": known, "model": model},
+                self.ledger, agreed, others=beside, kept=kept, load=load
             )
         except BaseException:
-            self.ledger.close()
+            database.close()
             raise
         self.ledger.committer.teacher = self._learner
         forks.tell(self)
@@ -237,8 +254,8 @@ class Live:
         id, r, time, part : as for `log.Ledger.reward`; lists are taken, and learnt, together
 
         Where this process learns, what counted is learnt when this returns; with `parts`, the sum of a decision that is
-        complete. Raises what `log.Ledger.reward` raises. A reward that the model refuses, such as 2 for a click, is
-        stored and counted in `refused`, and never learnt.
+        complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward outside `reward_range`. One
+        that the model refuses nevertheless is stored and counted in `refused`, and never learnt.
         """
         if part is not None and self.ledger.parts is None:
             raise ValueError(
@@ -269,6 +286,24 @@ class Live:
         unpaid = self.ledger.expire(now)
         self.learn()
         return unpaid
+
+    def change(
+        self,
+        *,
+        horizon: timedelta | float | EllipsisType | None = ...,
+        default: float | EllipsisType | None = ...,
+        late: str | EllipsisType = ...,
+        reward_range: tuple[float, float] | EllipsisType | None = ...,
+        rewards: str | EllipsisType = ...,
+        parts: Iterable[str] | EllipsisType | None = ...,
+    ) -> None:
+        """Let other terms hold for the decisions from now on, in all processes (`log.Ledger.change`).
+
+        `...`: as it is. Decisions that are there keep their terms, and a replay passes over the change
+        """
+        self.ledger.change(
+            horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts
+        )
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""

@@ -70,13 +70,13 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
             for id in (row["id"], *(row["arms"] or ())):
                 inputs.storable(id)
             new.add(row["id"])
-            values.append(entering.IN_ORDER(record.stored(row, horizon=ledger.ticks, lesson=lesson)))
+            values.append(entering.IN_ORDER(record.stored(row, lesson=lesson)))
         ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
     for frame in frames:
         for at in range(0, frame.height, ROWS):
             events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
             mine = [event for event in events if event.id in new or not event.conflict]
-            judge = rewarding.Judge(connection, ledger.database, ledger.terms, [event.id for event in mine])
+            judge = rewarding.Judge(connection, ledger.database, [event.id for event in mine])
             for event in mine:
                 judge.answer(rewarding.Sent(event.id, event.reward, event.part, record.micros(event.time)))
             rewarding.insert(connection, ledger.database, judge.rows)

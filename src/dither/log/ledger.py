@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import time_ns
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
@@ -50,16 +51,20 @@ class Ledger:
     late : "kept": a late reward is kept as an event and never counts. "counts": it counts as others do
     parts : names of the parts of a reward, such as ["click", "sale"], which are summed. Then every reward names its
         part, and a decision waits until it has all of them, or until its horizon passes. None: parts have any names
+    reward_range : the least and the largest reward of a decision, such as (0, 1) or (0, math.inf). With the rule "sum"
+        it is that of the sum: of the parts that have come, each time one comes, since those that do not come are 0.
+        None: what the bandit of the ledger can learn, where `dither.Live` gave it one, else all numbers
     wait : whether a call waits for the disk. False: the calls of a process that is killed are there, but if the machine
         loses power, or the server of the database stops, the last `flush_seconds` may be lost
     flush_seconds : with wait=False, how often a file is synced. PostgreSQL has a setting of its own, wal_writer_delay
 
-    The settings of rewards are kept in the ledger. Whoever opens it again may leave them out.
+    The terms of rewards, `rewards` to `reward_range`, are kept in the ledger, so whoever opens it again may leave them
+    out. `change` lets others hold for later decisions.
 
     Any number of threads and processes may hold one ledger. After a fork, the child has connections of its own, but a
     ledger in memory belongs to the parent.
 
-    Raises ValueError for settings other than those that the ledger has, and for a file that is no ledger; OSError where
+    Raises ValueError for terms other than those that the ledger has, and for a file that is no ledger; OSError where
     the database cannot be reached.
     """
 
@@ -72,29 +77,88 @@ class Ledger:
         default: float | None = None,
         late: str | None = None,
         parts: Iterable[str] | None = None,
+        reward_range: tuple[float, float] | None = None,
         wait: bool = True,
         flush_seconds: float = 1.0,
     ) -> None:
         errors.true_or_false("wait", wait)
         errors.positive("flush_seconds", flush_seconds, most=1e9)
-        wanted = terms.wanted(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
+        wanted = terms.wanted(
+            rewards=rewards, horizon=horizon, default=default, late=late, parts=parts, reward_range=reward_range
+        )
         needed()
-        from dither.log.database import committing
+        from dither.log.database import changing, committing
         from dither.log.database import home as homes
 
-        self.database = homes.Home(home, wait=wait)
+        self.database = home if isinstance(home, homes.Home) else homes.Home(home, wait=wait)
         try:
-            self.terms = terms.settle(self.database, wanted)
+            self.terms = changing.settle(self.database, wanted)
         except BaseException:
-            self.database.close()
+            if self.database is not home:  # else whoever has opened it closes it
+                self.database.close()
             raise
-        self.rewards, self.horizon, self.default, self.late, self.parts = self.terms
-        self.ticks = None if self.horizon is None else self.horizon // timedelta(microseconds=1)  # the horizon, whole
         flush = None if wait else flushing.Flush(self.database, flush_seconds)
-        self.committer = committing.Committer(self.database, self.terms, horizon=self.ticks, flush=flush)
+        self.committer = committing.Committer(self.database, flush=flush)
         self._facts: dict[str, tuple[str, ...]] = {}  # "names" of the features, and ids of the "slots"
         self.look()
         forks.tell(self)
+
+    @property
+    def rewards(self) -> str:
+        """How the parts of a decision make its reward."""
+        return self.terms.rewards
+
+    @property
+    def horizon(self) -> timedelta | None:
+        """After this long the reward of a decision is late, as this process knows the terms."""
+        return self.terms.horizon
+
+    @property
+    def default(self) -> float | None:
+        """The reward of a decision whose horizon passes without one."""
+        return self.terms.default
+
+    @property
+    def late(self) -> str:
+        """What becomes of late rewards."""
+        return self.terms.late
+
+    @property
+    def parts(self) -> tuple[str, ...] | None:
+        """The parts of which rewards are the sum; None: parts have any names."""
+        return self.terms.parts
+
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The least and the largest reward; None: there are no limits."""
+        return self.terms.reward_range
+
+    def change(
+        self,
+        *,
+        horizon: timedelta | float | EllipsisType | None = ...,
+        default: float | EllipsisType | None = ...,
+        late: str | EllipsisType = ...,
+        reward_range: tuple[float, float] | EllipsisType | None = ...,
+        rewards: str | EllipsisType = ...,
+        parts: Iterable[str] | EllipsisType | None = ...,
+    ) -> None:
+        """Let other terms hold for the decisions that are stored from now on, by any process.
+
+        The parameters are those of the ledger; `...`: as it is, None: as where nothing is passed. It is an event, kept
+        with its number and time. Decisions that are there keep their terms: `reward` and `expire` judge each by its own
+
+        Raises ValueError for terms that do not go together, and for `rewards` and `parts`, which cannot change; OSError
+        where the database refuses. Nothing has changed then.
+        """
+        from dither.log.database import changing
+
+        self.committer.begun()
+        new = dict(horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts)
+        with self.holding() as connection:
+            changing.change(connection, self.database, new)
+            after = changing.newest(connection)
+        self.terms = after
 
     @overload
     def record(self, decision: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
@@ -152,13 +216,13 @@ class Ledger:
         return self._facts.get(name)
 
     def look(self) -> None:
-        """Read the names of features and the ids of slots, which another process may have passed."""
-        from dither.log.database import keeping
+        """Read what another process may have passed: the terms, the names of features and the ids of slots."""
+        from dither.log.database import changing, keeping
 
-        if len(self._facts) < 2:
-            with self.database.reading() as connection:
-                about = keeping.facts(connection)
-            self._facts = {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
+        with self.database.reading() as connection:
+            self.terms = changing.newest(connection)
+            about = keeping.facts(connection) if len(self._facts) < 2 else {}
+        self._facts |= {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
 
     @overload
     def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
@@ -175,8 +239,8 @@ class Ledger:
         conflict and a late reward are kept, and never count. For lists a list
 
         Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
-        not a finite number, and for a part that is empty or not one of `parts`; OSError where the database refuses.
-        Nothing has changed then.
+        not a finite number or lies outside `reward_range`, and for a part that is empty or not one of `parts`; OSError
+        where the database refuses. Nothing has changed then.
         """
         from dither.log.database import committing, rewarding
 
@@ -230,24 +294,22 @@ class Ledger:
         from dither.log.database import rewarding
 
         self.committer.begun()
-        if self.horizon is None:
-            raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
         at = record.micros(schema.moment(now))
         with self.holding() as connection:
-            return rewarding.expire(connection, self.database, self.terms, at)
+            return rewarding.expire(connection, self.database, at)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward, the oldest first: those without one that are not closed."""
         from dither.log.database import rewarding
 
         def time(at: int) -> datetime:
-            return record.EPOCH + timedelta(microseconds=at)
+            return record.EPOCH + timedelta(microseconds=min(at, record.LAST))
 
         self.committer.begun()
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
             with self.database.reading() as connection:
-                rows = rewarding.pending(connection, self.terms, after, int(min(left, _TOGETHER)))
+                rows = rewarding.pending(connection, self.parts, after, int(min(left, _TOGETHER)))
             if not rows:
                 return
             for _, id, at, deadline in rows:

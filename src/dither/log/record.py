@@ -26,7 +26,7 @@ from dither.log.reward_rules import id_text
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
-_LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
+LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
 _ARRAYS = ("features", "m", "w", "probabilities", "x")
 _FLOAT = np.dtype("<f8")
 _NOTHING = dict.fromkeys((*schema.DECISION, "width", "extra", "x", "slot", "batch", "deadline")) | {"closed": False}
@@ -195,10 +195,9 @@ def micros(time: datetime) -> int:
     return (time - EPOCH) // _TICK
 
 
-def stored(row: Mapping[str, Any], *, horizon: int | None, lesson: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What the table of a database holds of a row that `Recorder` made, by name.
 
-    horizon : microseconds after which a reward is late; None: never
     lesson : x, slot and batch, where a learner needs them; x is taken from the features where they are there
 
     Raises ValueError for a column of the user's that JSON cannot hold.
@@ -220,8 +219,7 @@ def stored(row: Mapping[str, Any], *, horizon: int | None, lesson: Mapping[str, 
     for name in _ARRAYS:
         if values[name] is not None:
             values[name] = np.asarray(values[name], dtype=_FLOAT).tobytes()
-    if horizon is not None:
-        values["deadline"] = min(values["time"] + horizon, _LAST)
+    values["deadline"] = values["time"]  # to which the statement adds the horizon (`database.entering`)
     return values
 
 

@@ -19,7 +19,6 @@ from dither.log import record
 from dither.log.database import entering, rewarding
 from dither.log.database.home import Crossed, Home, Twice
 from dither.log.flushing import Flush
-from dither.log.terms import Terms
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]  # by the names of columns
 MOST = 1000  # requests in one transaction
@@ -84,9 +83,9 @@ class QueuedRequest:
 class Committer:
     """Commits what the threads of one process ask for."""
 
-    def __init__(self, home: Home, terms: Terms, *, horizon: int | None, flush: Flush | None) -> None:
-        """horizon : microseconds after which a reward is late; flush : syncs a file where calls do not wait for it."""
-        self._home, self._terms, self._horizon, self._flush = home, terms, horizon, flush
+    def __init__(self, home: Home, *, flush: Flush | None) -> None:
+        """flush : syncs a file where calls do not wait for it."""
+        self._home, self._flush = home, flush
         self.teacher: Teacher | None = None
         self._taught = False  # whether it takes part in the transaction
         self.closed, self._owner = False, os.getpid()
@@ -131,7 +130,7 @@ class Committer:
     def values(self, rows: Rows, lessons: Rows | None) -> list[tuple[Any, ...]]:
         """What the table holds of rows, in the order of its columns. Raises ValueError for what it cannot hold."""
         each: Sequence[Mapping[str, Any] | None] = lessons or [None] * len(rows)
-        stored = [record.stored(row, horizon=self._horizon, lesson=one) for row, one in zip(rows, each, strict=True)]
+        stored = [record.stored(row, lesson=one) for row, one in zip(rows, each, strict=True)]
         return [entering.IN_ORDER(row) for row in stored]
 
     def submit(self, task: Entering | Deciding | Rewarding) -> Any:
@@ -224,12 +223,12 @@ class Committer:
             self._insert(connection, [row for rows in new for row in rows])
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
-                judge = rewarding.Judge(connection, self._home, self._terms, ids)
+                judge = rewarding.Judge(connection, self._home, ids)
                 for i, sent in paid:
                     try:
                         for one in sent:
                             judge.refuse(one)
-                    except LookupError as error:
+                    except (LookupError, ValueError) as error:
                         ended[i] = None, error
                     else:
                         ended[i] = [judge.answer(one) for one in sent], None

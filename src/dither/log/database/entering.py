@@ -8,8 +8,14 @@ from dither.log.database import sql_tables
 
 TOGETHER = 500  # ids that are looked up by one statement
 _TABLE = sql_tables.decisions.c
-COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased")]
-INSERT = sql_tables.decisions.insert()
+COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased", "terms")]
+_NEWEST = sa.select(sql_tables.lease.c.terms).scalar_subquery()
+_HORIZON = sa.select(sql_tables.changes.c.horizon).where(sql_tables.changes.c.number == _NEWEST).scalar_subquery()
+# under the terms that are the newest in this statement, whatever this process knows of them
+INSERT = sql_tables.decisions.insert().values(
+    {name: sa.bindparam(name) for name in COLUMNS}
+    | {"terms": _NEWEST, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
+)
 IN_ORDER = operator.itemgetter(*COLUMNS)  # of what `record.stored` gives by name
 
 

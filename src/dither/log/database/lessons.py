@@ -124,6 +124,11 @@ def last(connection: sa.Connection) -> int:
     return connection.scalar(sa.select(sa.func.max(_BATCH.number))) or 0
 
 
+def slots(connection: sa.Connection) -> int:
+    """How many disjoint slots a batch has given the bandit; 0: it has those with which it began."""
+    return connection.scalar(sa.select(sa.func.max(_BATCH.slots))) or 0
+
+
 def batch(connection: sa.Connection, number: int, dim: int, slotted: bool) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features.
 

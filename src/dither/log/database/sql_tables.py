@@ -62,6 +62,7 @@ decisions = sa.Table(
     sa.Column("deadline", Whole),  # a reward after this moment is late
     sa.Column("closed", sa.Boolean, nullable=False),  # whether `expire` has found the deadline passed
     sa.Column("erased", Whole),  # number of the erasure that took the data
+    sa.Column("terms", Whole, nullable=False, server_default="0"),  # number of the terms of its rewards
 )
 sa.Index(
     PREFIX + "open",
@@ -119,6 +120,16 @@ lease = sa.Table(  # one row
     sa.Column("erased", Whole, nullable=False),  # number of the last erasure: a state from before it is not to be used
     sa.Column("arms", Whole, nullable=False, server_default="0"),  # version of the catalogue
     sa.Column("shadow", Whole, nullable=False, server_default="0"),  # number of the shadow, 0 before the first
+    sa.Column("terms", Whole, nullable=False, server_default="0"),  # number of the terms of the decisions to come
+)
+
+changes = sa.Table(  # the terms of rewards, each time all of them (`log.terms`)
+    PREFIX + "changes",
+    metadata,
+    sa.Column("number", Whole, primary_key=True, autoincrement=False),  # 0: those with which the ledger began
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("terms", sa.Text, nullable=False),  # JSON
+    sa.Column("horizon", Whole),  # microseconds after which a reward is late; null: never
 )
 
 erasures = sa.Table(
