@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
+import livings
 from dither import live as lives
 from dither import log, ope
 from dither.live import learner as learners

@@ -24,22 +24,47 @@ def features(number, K=2, d=3):
     return (np.arange(K * d, dtype=float).reshape(K, d) + 100 * number) / 8
 
 
+def within(terms, r):
+    """Whether a reward is one that decisions of these terms can have."""
+    return terms["reward_range"] is None or terms["reward_range"][0] <= r <= terms["reward_range"][1]
+
+
 class Slow:
     """What a ledger must say. Times are seconds."""
 
     def __init__(self, rule="sum", horizon=None, default=None, late="kept", parts=None):
-        self.rule, self.horizon, self.default, self.late, self.parts = rule, horizon, default, late, parts
+        self.rule, self.parts = rule, parts
+        self.terms = {"horizon": horizon, "default": default, "late": late, "reward_range": None}  # those to come
+        self.ever = horizon is not None  # whether a decision could have a horizon
         self.decisions = {}  # id -> what is known of it, in order
         self.events = []  # (id, part, reward, time, standing)
 
     def enter(self, id, time, user, arm):
         self.decisions[id] = {"time": time, "user": user, "arm": arm, "closed": False, "erased": False}
+        self.decisions[id] |= self.terms
+
+    def change(self, new):
+        """Whether these go together; then they are the terms of the decisions to come."""
+        after = self.terms | new
+        if after["default"] is not None and (
+            after["horizon"] is None or after["late"] == "counts" or not within(after, after["default"])
+        ):
+            return False
+        self.terms, self.ever = after, self.ever or after["horizon"] is not None
+        return True
+
+    def outside(self, id, r, part):
+        """Whether a reward leaves the range of its decision, and is no retry."""
+        paid = {e[1]: e[2] for e in self.events if e[0] == id and e[4] == "counted"}
+        if paid.get(part) == r:
+            return False
+        return not within(self.decisions[id], sum((paid | {part: r}).values()) if self.rule == "sum" else r)
 
     def reward(self, id, r, part, time):
         first = [e for e in self.events if e[0] == id and e[1] == part and e[4] == "counted"]
         if first:
             said = "known" if first[0][2] == r else "conflict"
-        elif self.late == "kept" and self.passed(id, time):
+        elif self.decisions[id]["late"] == "kept" and self.passed(id, time):
             said = "late"
         else:
             said = "counted"
@@ -49,7 +74,7 @@ class Slow:
 
     def passed(self, id, time):
         one = self.decisions[id]
-        return one["closed"] or (self.horizon is not None and time > one["time"] + self.horizon)
+        return one["closed"] or (one["horizon"] is not None and time > one["time"] + one["horizon"])
 
     def paid(self, id):
         return [e for e in self.events if e[0] == id and e[4] in COUNTS]
@@ -57,13 +82,13 @@ class Slow:
     def expire(self, now):
         found = 0
         for id, one in self.decisions.items():
-            if one["closed"] or one["time"] + self.horizon > now:
+            if one["closed"] or one["horizon"] is None or one["time"] + one["horizon"] > now:
                 continue
             one["closed"] = True
             if not self.paid(id) and not one["erased"]:
                 found += 1
-                if self.default is not None:
-                    self.events.append((id, None, self.default, now, "default"))
+                if one["default"] is not None:
+                    self.events.append((id, None, one["default"], now, "default"))
         return found
 
     def erase(self, ids):
@@ -83,7 +108,7 @@ class Slow:
         paid = self.paid(id)
         if self.parts is None:
             return bool(paid)
-        ended = self.late == "kept" and self.decisions[id]["closed"] and bool(paid)
+        ended = self.decisions[id]["late"] == "kept" and self.decisions[id]["closed"] and bool(paid)
         return ended or {e[1] for e in paid} >= set(self.parts)
 
     def learnt(self):

@@ -54,6 +54,9 @@ class Served:
     def change(self, what, *given):
         return getattr(self.live.catalogue, what)(*given)
 
+    def change_terms(self, **new):
+        self.live.change(**new)
+
     def replace_shadow(self, shadow):
         self.live.replace_shadow(shadow)
 

@@ -349,7 +349,8 @@ class Ledger:
     def read(self, *, rewards: str | None = None) -> Logged:
         """All decisions with the rewards that count, as `dither.log.read` gives them.
 
-        rewards : the rule for several rewards of a decision; None: that of the ledger
+        rewards : the rule for several rewards of a decision; None: that of the ledger. By another rule `reward_range`
+            is not known
 
         Raises ValueError for a ledger without decisions.
         """
@@ -360,17 +361,18 @@ class Ledger:
             raise ValueError(f"the ledger in {self.database.where} holds no decisions: there is nothing to evaluate")
         names, slots = (tuple(about[name]) if about.get(name) else None for name in ("names", "slots"))
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
-        return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots)
+        span = schema.of_ends(about["reward_range"]) if rewards in (None, self.rewards) else None
+        return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots, reward_range=span)
 
     def frames(self) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
-        from dither.log.database import fetching, keeping
+        from dither.log.database import changing, fetching, keeping
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
             parts = list(fetching.decisions(connection, self.database))
             events = fetching.events(connection, self.database)
-            about = keeping.facts(connection)
+            about = {"reward_range": schema.ends(changing.ranges(connection))} | keeping.facts(connection)
         decisions = fetching.together(parts)
         events = storage.renumbered(events, decisions.select("id", number="__decision"))
         return decisions.drop("__decision"), events, {"rewards": self.rewards} | about

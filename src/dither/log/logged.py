@@ -40,6 +40,7 @@ class Logged:
     encoded_by: str | None = field(default=None, repr=False)  # fingerprint of the `Features` that made the features
     slot_ids: tuple[str, ...] | None = field(default=None, repr=False)  # (K,) ids of the disjoint slots that decided
     sparse: bool = False  # whether a feature that is not in the log is 0, as in Vowpal Wabbit: then logs can be joined
+    reward_range: schema.Range | None = None  # in which the log's rewards lie; None: no limits, or it does not say
     rows: np.ndarray | None = field(default=None, repr=False)  # (n,) numbers in the whole log; None: from `first` on
 
     def __len__(self) -> int:
@@ -297,7 +298,8 @@ class Logged:
     def about(self) -> dict[str, Any]:
         """What a file must say besides the frame: the arms by position, and the names of the features."""
         lists = {"catalogue": self.catalogue, "names": self.names, "slots": self.slot_ids}
-        return lists | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
+        flags = {"shown_only": self.shown_only, "sparse": self.sparse}
+        return lists | flags | {"encoded_by": self.encoded_by, "reward_range": schema.ends(self.reward_range)}
 
     def aligned(self, bandit: Any) -> "Logged":
         """The log with its features in the order of the names that a bandit learnt.

@@ -121,6 +121,8 @@ class _Piece:
             raise ValueError(f"{folder} holds no rows of a log: no decisions-* in it")
         self.about = self.decisions.about
         self.rule = rewards or self.about.get("rewards", "sum")
+        if self.rule != self.about.get("rewards", "sum"):
+            self.about = {**self.about, "reward_range": None}  # it is that of rewards by the rule of the log
         self.scan = self.decisions.empty.lazy()
         paths = [path for _, _, path in received.parts]
         scans = [schema.polars().scan_parquet(paths)] if paths else []
@@ -254,6 +256,7 @@ def _facts(pieces: list[_Piece]) -> dict[str, Any]:
         "sparse": names is not None and all(piece.about.get("sparse", False) for piece in pieces),
         "encoded_by": _encoded_by(pieces),
         "slot_ids": _slot_ids(pieces),
+        "reward_range": schema.hull(schema.of_ends(piece.about.get("reward_range")) for piece in pieces),
     }
 
 

@@ -2,21 +2,24 @@
 
 Each row is a decision. A column that a log lacks counts as null. Columns with other names are the user's own and stay
 as they are. Below, NumPy arrays are turned into columns of lists and back, without a Python object for each number.
+Then come ranges of rewards, as files say them.
 
 The end of the file has one rule for features that come with names, which is that of a `Bandit`: the first names are the
 columns; rows with the same names in another order are put into that order; rows without names go by place. So two runs
 that saw the columns of a frame in other orders make one log.
 """
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dither.base import errors
 
+Range: TypeAlias = tuple[float, float]
 COLUMNS = {  # name -> what it holds
     "id": "text",  # of the decision; a reward finds its decision by it
     "time": "time",  # of the decision
@@ -237,6 +240,28 @@ def flat(column: Any) -> np.ndarray:
     """All numbers of a column of lists, one after the other; NaN for null."""
     full = column.filter(column.list.len() > 0)
     return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
+
+
+def ends(span: Range | None) -> list[float | None] | None:
+    """A range as JSON has it: None for an end that is infinite. None: there are no limits."""
+    return None if span is None else [end if math.isfinite(end) else None for end in span]
+
+
+def of_ends(pair: Any) -> Range | None:
+    """A range of what `ends` gives."""
+    if pair is None or list(pair) == [None, None]:
+        return None
+    return (-math.inf if pair[0] is None else pair[0], math.inf if pair[1] is None else pair[1])
+
+
+def hull(spans: Iterable[Range | None]) -> Range | None:
+    """The least range in which all of these lie; None where one has no limits, or where there is none."""
+    each = list(spans)
+    if not each or None in each:
+        return None
+    both = [span for span in each if span is not None]
+    joined = min(low for low, _ in both), max(high for _, high in both)
+    return None if joined == (-math.inf, math.inf) else joined
 
 
 def agreed(columns: Sequence[str] | None, names: Sequence[str] | None, *, where: Any) -> Sequence[str] | None:

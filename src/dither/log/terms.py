@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from types import EllipsisType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from dither.base import errors
-from dither.log import reward_rules
+from dither.log import reward_rules, schema
+from dither.log.schema import Range
 
-Range: TypeAlias = tuple[float, float]
 BEGIN = {
     "rewards": "sum",
     "horizon": None,
@@ -84,7 +84,7 @@ def changed(terms: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 def consistent(terms: Mapping[str, Any]) -> None:
     """Raise ValueError for terms that do not go together."""
-    default, span, support = terms["default"], _span(terms), of_ends(terms["support"])
+    default, span, support = terms["default"], _span(terms), schema.of_ends(terms["support"])
     if default is not None and (terms["horizon"] is None or terms["late"] == "counts"):
         raise ValueError(
             "default= needs a horizon, after which it counts, and late='kept': a decision that has its default takes "
@@ -107,7 +107,7 @@ def differs(terms: Mapping[str, Any], passed: Mapping[str, Any], *, where: str) 
     for name, value in passed.items():
         has = terms[name]
         if name == "reward_range":
-            has, value = _span(terms), of_ends(value)
+            has, value = _span(terms), schema.of_ends(value)
         if value != has:
             cure = "leave it out"
             if name not in _FOR_EVER:
@@ -129,28 +129,6 @@ def of_text(text: str) -> Terms:
     )
 
 
-def ends(span: Range | None) -> list[float | None] | None:
-    """A range as JSON has it: None for an end that is infinite. None: there are no limits."""
-    return None if span is None else [end if math.isfinite(end) else None for end in span]
-
-
-def of_ends(pair: Any) -> Range | None:
-    """A range of what `ends` gives."""
-    if pair is None or list(pair) == [None, None]:
-        return None
-    return (-math.inf if pair[0] is None else pair[0], math.inf if pair[1] is None else pair[1])
-
-
-def hull(spans: Iterable[Range | None]) -> Range | None:
-    """The least range in which all of these lie; None where one has no limits, or where there is none."""
-    each = list(spans)
-    if not each or None in each:
-        return None
-    both = [span for span in each if span is not None]
-    joined = min(low for low, _ in both), max(high for _, high in both)
-    return None if joined == (-math.inf, math.inf) else joined
-
-
 def words(span: Range) -> str:
     """A range, for errors."""
     return f"[{span[0]:g}, {span[1]:g}]"
@@ -158,7 +136,7 @@ def words(span: Range) -> str:
 
 def _span(terms: Mapping[str, Any]) -> Range | None:
     """The range of the rewards: the one that was passed, else what the bandit can learn."""
-    return of_ends(terms["support"] if terms["reward_range"] is None else terms["reward_range"])
+    return schema.of_ends(terms["support"] if terms["reward_range"] is None else terms["reward_range"])
 
 
 def _stored(name: str, value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.log import terms
+from dither.log import schema, terms
 from dither.log.database import lessons, sql_tables
 from dither.log.database.home import Home
 
@@ -28,6 +28,13 @@ def every(connection: sa.Connection) -> dict[int, terms.Terms]:
     """All terms that there were, by number."""
     rows = connection.execute(sa.select(_CHANGE.number, _CHANGE.terms))
     return {row.number: terms.of_text(row.terms) for row in rows}
+
+
+def ranges(connection: sa.Connection) -> schema.Range | None:
+    """The least range in which the rewards of all decisions lie; None where those of one have no limits."""
+    agreed = every(connection)
+    numbers = connection.scalars(sa.select(sql_tables.decisions.c.terms).distinct())
+    return schema.hull(agreed[number].reward_range for number in numbers)
 
 
 def settle(home: Home, passed: Mapping[str, Any]) -> terms.Terms:
@@ -58,7 +65,7 @@ def change(connection: sa.Connection, home: Home, new: Mapping[str, Any]) -> Non
         lessons.changed(connection, terms=number + 1)
 
 
-def bound(connection: sa.Connection, home: Home, support: terms.Range, span: Any, *, new: bool) -> None:
+def bound(connection: sa.Connection, home: Home, support: schema.Range, span: Any, *, new: bool) -> None:
     """Let the rewards of a ledger be such as its bandit can learn.
 
     support : the least and the largest reward that it can learn; span : `reward_range` as it was passed, or None
@@ -74,7 +81,7 @@ def bound(connection: sa.Connection, home: Home, support: terms.Range, span: Any
         return
     if now["reward_range"] is not None:
         terms.differs(now, passed, where=home.where)
-    more = {"support": terms.ends(support)} | (passed if now["reward_range"] is None else {})
+    more = {"support": schema.ends(support)} | (passed if now["reward_range"] is None else {})
     if new or passed:
         terms.consistent(now | more)
     for row in connection.execute(sa.select(_CHANGE.number, _CHANGE.terms)).all():

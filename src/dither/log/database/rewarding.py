@@ -61,7 +61,7 @@ class Judge:
             for row in home.quick(connection, _FIND, id=ids[0]):
                 one = Standing(*row)
                 self._decisions[one.id] = one
-                self._paid[one.number] = dict(home.quick(connection, _PAID, number=one.number))  # type: ignore[arg-type]
+                self._paid[one.number] = dict(home.quick(connection, _PAID, number=one.number))
             return
         for at in range(0, len(ids), TOGETHER):
             mine = _DECISION.id.in_(ids[at : at + TOGETHER])
@@ -123,7 +123,7 @@ class Judge:
         """Keep the sum of the parts, if this part was the last that was missing."""
         paid = [self._paid[row.number].get(part) for part in parts]
         if None not in paid:
-            total = reward_rules.total(paid)  # type: ignore[arg-type]
+            total = reward_rules.total(paid)
             self.rows.append((row.number, "", total, time, reward_rules.WHOLE))
             self.taught.append((row.x, row.slot, total, row.time))
 
