@@ -57,6 +57,7 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
     from dither.log.database import entering, rewarding
 
     received, decisions = storage.folder_rows(folder, "rewards"), storage.FolderDecisions(folder)
+    gone: list[str] = []  # ids of decisions whose data was erased
     new, pupil = set(), _pupil(connection, decisions.about, folder)
     frames = [storage.read_part(path) for _, _, path in received.parts]
     frames += [] if received.tail is None else [received.tail]
@@ -66,12 +67,15 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
         there = entering.taken(connection, frame["id"].to_list())
         frame = frame.filter(~schema.polars().col("id").is_in(list(there)))
         values = []
+        gone += frame.filter("erased")["id"].to_list() if "erased" in frame.columns else []
         for row, lesson in zip(*_rows(frame, decisions.about, pupil), strict=True):
             for id in (row["id"], *(row["arms"] or ())):
                 inputs.storable(id)
             new.add(row["id"])
             values.append(entering.IN_ORDER(record.stored(row, lesson=lesson)))
         ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
+    if gone:
+        entering.erased(connection, ledger.database, gone)
     for frame in frames:
         for at in range(0, frame.height, ROWS):
             events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]

@@ -86,6 +86,13 @@ class Logged:
             return None
         return self.frame["weight"].fill_null(1.0).to_numpy()
 
+    @property
+    def erased(self) -> np.ndarray:
+        """Whether the data of each decision was erased (n,): its features, your own columns and its reward."""
+        if "erased" not in self.frame.columns:
+            return np.zeros(len(self), dtype=bool)
+        return self.frame["erased"].fill_null(False).to_numpy()
+
     def standing(self) -> "Logged":
         """The rows without those of weight 0, which stand for no decision. The report counts the rows left out."""
         s = self.weight
@@ -275,6 +282,8 @@ class Logged:
 
     def usable(self, *, missing: str | float = "error", invalid: str = "error", duplicates: str = "error") -> "Logged":
         """The rows that an estimate may use, with a `report` of what was read, used and left out.
+
+        Rows whose data was erased are left out, whatever the arguments are.
 
         missing : rows without a reward: "error", "leave out", or the number that stands for it
         invalid : rows whose propensity, kind of propensity, arm or reward makes no sense: "error" or "leave out"

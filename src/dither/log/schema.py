@@ -44,11 +44,12 @@ COLUMNS = {  # name -> what it holds
     "reward_time": "time",  # time of the latest reward that counts
     "rewards": "whole",  # number of rewards that were received and count
     "weight": "number",  # how many decisions the row stands for, where a log was thinned
+    "erased": "flag",  # whether features and reward were erased: the row is left out, whatever a missing reward counts
 }
 KINDS = ("exact", "monte_carlo", "estimated", "none")  # of propensities; the most exact comes first
 USABLE = KINDS[:3]
 REQUIRED = ("arm", "reward", "propensity")
-DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight"))
+DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight", "erased"))
 EVENT = {  # columns of the file of rewards; each row is a reward that was received
     "decision": "whole",  # number of its decision in this folder
     "id": "text",
@@ -147,6 +148,7 @@ _WORDS = {
     "texts": "lists of arm ids",
     "numbers": "lists of numbers",
     "rows": "lists of lists of numbers",
+    "flag": "true or false",
 }
 
 
@@ -159,6 +161,8 @@ def _fits(have: Any, what: str) -> bool:
         return isinstance(have, (pl.List, pl.Array)) and _fits(have.inner, inner)
     if what == "text":
         return have in (pl.String, pl.Categorical, pl.Enum) or have.is_integer()
+    if what == "flag":
+        return have == pl.Boolean or have.is_integer()
     if what == "time":
         return have == pl.String or (have.is_temporal() and have != pl.Duration and have != pl.Time)
     return have.is_numeric() or have == pl.Boolean if what == "number" else have.is_integer()

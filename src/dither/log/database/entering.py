@@ -5,6 +5,7 @@ import operator
 import sqlalchemy as sa
 
 from dither.log.database import sql_tables
+from dither.log.database.home import Home
 
 TOGETHER = 500  # ids that are looked up by one statement
 _TABLE = sql_tables.decisions.c
@@ -17,6 +18,15 @@ INSERT = sql_tables.decisions.insert().values(
     | {"terms": _NEWEST, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
 )
 IN_ORDER = operator.itemgetter(*COLUMNS)  # of what `record.stored` gives by name
+
+
+def erased(connection: sa.Connection, home: Home, ids: list[str]) -> None:
+    """Record that the data of these decisions, which are entered now, was erased where they come from."""
+    event = sql_tables.erasures.insert().values(time=home.now(connection), by="take_over", decisions=len(ids))
+    number = connection.scalar(event.returning(sql_tables.erasures.c.number))
+    for at in range(0, len(ids), TOGETHER):
+        mine = _TABLE.id.in_(ids[at : at + TOGETHER])
+        connection.execute(sa.update(sql_tables.decisions).where(mine).values(erased=number))
 
 
 def taken(connection: sa.Connection, ids: list[str]) -> set[str]:

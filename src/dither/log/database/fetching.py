@@ -17,11 +17,12 @@ import sqlalchemy as sa
 from dither.log import reward_rules, schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
+from dither.log.logged import YOURS
 
 ROWS = 50_000  # fetched together, of a frame
 TOGETHER = 10_000  # fetched together, of what is looked at row by row
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
-_HELD = (*schema.DECISION, "width", "extra", "number")
+_HELD = (*schema.DECISION, "width", "extra", "number", "erased")
 
 
 def rows(connection: sa.Connection, home: Home, statement: Any) -> Iterator[list[tuple[Any, ...]]]:
@@ -49,7 +50,10 @@ def uncollected() -> Iterator[None]:
 
 
 def decisions(connection: sa.Connection, home: Home) -> Iterator[Any]:
-    """Frames of the decisions, in order: `schema.DECISION`, the user's columns, and `__decision`, their numbers."""
+    """Frames of the decisions, in order: `schema.DECISION`, the user's columns, and `__decision`, their numbers.
+
+    A frame of which decisions were erased has the column `erased` too.
+    """
     fields = [_DECISION[name] for name in _HELD]
     for part in rows(connection, home, sa.select(*fields).order_by(_DECISION.number)):
         yield _frame(dict(zip(_HELD, zip(*part, strict=True), strict=True)))
@@ -101,6 +105,8 @@ def _frame(held: dict[str, Sequence[Any]]) -> Any:
         column = pl.Series(name, values, dtype={"time": pl.Int64, "texts": pl.String}.get(what, types[name]))
         columns.append(column.str.json_decode(types[name]) if what == "texts" else column.cast(types[name]))
     columns.append(pl.Series("__decision", held["number"], dtype=pl.Int64))
+    if any(held["erased"]):
+        columns.append(pl.Series("erased", [number is not None for number in held["erased"]]))
     return pl.DataFrame([*columns, *_extras(held["extra"])])
 
 
@@ -132,7 +138,10 @@ def _extras(texts: Sequence[str | None]) -> list[Any]:
         return []
     extras = json.loads("[" + ",".join([text or "{}" for text in texts]) + "]")
     names = dict.fromkeys(itertools.chain.from_iterable(extras))
-    return [_column(name, [one.get(name) for one in extras]) for name in names]
+    return [
+        _column(f"{name}{YOURS}" if name in schema.COLUMNS else name, [one.get(name) for one in extras])
+        for name in names
+    ]
 
 
 def _column(name: str, values: list[Any]) -> Any:

@@ -84,7 +84,7 @@ class Judge:
         if row is None:
             raise reward_rules.unknown(sent.id)
         if row.erased is not None:
-            raise LookupError(f"decision {sent.id!r} was erased, with its reward: it takes no other")
+            raise reward_rules.erased(sent.id)
         self._within(row, sent)
 
     def _within(self, row: Standing, sent: Sent) -> None:
@@ -123,7 +123,7 @@ class Judge:
         """Keep the sum of the parts, if this part was the last that was missing."""
         paid = [self._paid[row.number].get(part) for part in parts]
         if None not in paid:
-            total = reward_rules.total(paid)
+            total = reward_rules.total(paid)  # type: ignore[arg-type]
             self.rows.append((row.number, "", total, time, reward_rules.WHOLE))
             self.taught.append((row.x, row.slot, total, row.time))
 
