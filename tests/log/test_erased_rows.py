@@ -102,28 +102,28 @@ def test_what_was_erased_stays_erased_where_it_is_taken_over(ledger, tmp_path):
     for id in ("d0", "d1"):
         with pytest.raises(LookupError, match="was erased"):
             other.reward(id, 1.0)
-    (day,) = (tmp_path / "days").iterdir()
+    day = tmp_path / "days" / "1970-01-01"
     with log.Log(day) as folder:
         with pytest.raises(LookupError, match="was erased"):
             folder.reward("d2", 1.0)
         assert folder.reward("d5", 1.0) == "counted"
 
 
-def test_a_column_of_an_older_ledger_may_be_called_erased(home):
+def test_a_column_of_an_older_ledger_may_have_its_name(home):
     made = log.Ledger(home)
     made.record(lib.Decision(0, 0.5, "exact", None, None), X=X, extra={"mine": 3})
     with made.holding() as connection:
-        connection.exec_driver_sql("UPDATE dither_decisions SET extra = '{\"erased\": 3}'")
-    assert made.read().frame["erased (yours)"].to_list() == [3]
+        connection.exec_driver_sql("UPDATE dither_decisions SET extra = '{\"was_erased\": 3}'")
+    assert made.read().frame["was_erased (yours)"].to_list() == [3]
     assert not made.read().erased.any()
 
 
 def test_a_flag_may_be_a_number_or_a_text_of_a_csv_file(tmp_path):
     frame = pl.DataFrame({"arm": [0, 1, 0], "reward": [1.0, None, 0.0], "propensity": [0.5] * 3, "K": [2] * 3})
     for flags in ([False, True, None], [0, 1, 0]):
-        rows = frame.with_columns(erased=pl.Series(flags))
+        rows = frame.with_columns(was_erased=pl.Series(flags))
         rows.write_csv(tmp_path / "a.csv")
         for source in (rows, tmp_path / "a.csv"):
             assert log.read(source).usable(missing=0).r.tolist() == [1.0, 0.0]
     with pytest.raises(ValueError, match="must hold true or false"):
-        log.read(frame.with_columns(erased=pl.Series(["a", "b", "c"])))
+        log.read(frame.with_columns(was_erased=pl.Series(["a", "b", "c"])))

@@ -281,9 +281,12 @@ class Live:
         self._hear()
         return batches
 
-    def expire(self, now: Any = None) -> int:
-        """Close the decisions whose horizon has passed (`log.Ledger.expire`), and learn their defaults."""
-        unpaid = self.ledger.expire(now)
+    def expire(self, now: Any = None, *, before: Any = None) -> int:
+        """Close the decisions whose horizon has passed (`log.Ledger.expire`), and learn their defaults.
+
+        before : only those whose horizon had passed by then: a time up to which all rewards have been heard of
+        """
+        unpaid = self.ledger.expire(now, before=before)
         self.learn()
         return unpaid
 
@@ -348,9 +351,9 @@ class Live:
         self.ledger.look()  # its features have the names of the shadow, where they had none
         self._anew()
 
-    def read(self, *, rewards: str | None = None) -> Logged:
-        """The log, ready for `dither.ope`."""
-        return self.ledger.read(rewards=rewards)
+    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
+        """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`)."""
+        return self.ledger.read(rewards=rewards, since=since, until=until)
 
     def to_bytes(self, of: str = "bandit") -> bytes:
         """What was learnt, as `Bandit.to_bytes`. It is a function of the ledger: equal where the same was learnt.

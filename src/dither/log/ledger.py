@@ -19,7 +19,7 @@ from dither.base import errors, forks
 from dither.deciding.answers import Decision, Decisions
 from dither.log import flushing, record, reward_rules, schema, stated, storage, terms
 from dither.log.logged import Logged
-from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
+from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
 from dither.log.reward_rules import Answer, Many, id_text
 
 if TYPE_CHECKING:
@@ -283,10 +283,12 @@ class Ledger:
             with self.database.writing() as connection:
                 yield connection
 
-    def expire(self, now: Any = None) -> int:
+    def expire(self, now: Any = None, *, before: Any = None) -> int:
         """Close the decisions whose horizon has passed. Those without a reward get the default, where there is one.
 
         now : a datetime, an ISO 8601 text or seconds since 1970; None: now
+        before : a time up to which all rewards have been heard of. Only decisions whose horizon has passed before it
+            are closed, so rewards that still wait in a queue are not late; None: all have been heard of
         -> how many had no reward
 
         Raises ValueError for a ledger without a horizon.
@@ -295,6 +297,8 @@ class Ledger:
 
         self.committer.begun()
         at = record.micros(schema.moment(now))
+        if before is not None:
+            at = min(at, record.micros(schema.moment(before)) - 1)
         with self.holding() as connection:
             return rewarding.expire(connection, self.database, at)
 
@@ -346,33 +350,43 @@ class Ledger:
             self.database.truncate()
         return erased
 
-    def read(self, *, rewards: str | None = None) -> Logged:
-        """All decisions with the rewards that count, as `dither.log.read` gives them.
+    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
+        """The decisions with the rewards that count, as `dither.log.read` gives them.
 
         rewards : the rule for several rewards of a decision; None: that of the ledger. By another rule `reward_range`
             is not known
+        since, until : times: the decisions from the first on and before the second, with all rewards of theirs; None:
+            from the first one, or to the last one
 
         Raises ValueError for a ledger without decisions.
         """
         if rewards is not None:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
-        decisions, events, about = self.frames()
+        within = record.span(since, until)
+        decisions, events, about = self.frames(within)
         if decisions.height == 0:
-            raise ValueError(f"the ledger in {self.database.where} holds no decisions: there is nothing to evaluate")
+            when = " in this span of time" * (within != WHOLE)
+            raise ValueError(
+                f"the ledger in {self.database.where} holds no decisions{when}: there is nothing to evaluate"
+            )
         names, slots = (tuple(about[name]) if about.get(name) else None for name in ("names", "slots"))
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
         span = schema.of_ends(about["reward_range"]) if rewards in (None, self.rewards) else None
         return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots, reward_range=span)
 
-    def frames(self) -> tuple[Any, Any, dict[str, Any]]:
-        """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
+    def frames(self, span: Span = WHOLE) -> tuple[Any, Any, dict[str, Any]]:
+        """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
+
+        span : of the times of the decisions
+        """
         from dither.log.database import changing, fetching, keeping
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self.database))
-            events = fetching.events(connection, self.database)
-            about = {"reward_range": schema.ends(changing.ranges(connection))} | keeping.facts(connection)
+            parts = list(fetching.decisions(connection, self.database, span))
+            events = fetching.events(connection, self.database, span)
+            limits = changing.ranges(connection, *fetching.within(span))
+            about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
         decisions = fetching.together(parts)
         events = storage.renumbered(events, decisions.select("id", number="__decision"))
         return decisions.drop("__decision"), events, {"rewards": self.rewards} | about
@@ -380,7 +394,11 @@ class Ledger:
     def export(self, folder: Any) -> list[Path]:
         """Write all of it to Parquet, a folder for each day (UTC) in which decisions were made; -> these folders.
 
-        `dither.log.read(folder)` reads all days, and each of them alone. A day that is there is written anew.
+        `dither.log.read(folder)` reads all days, and each of them alone. Only days of which something has changed since
+        the last export are written: by decisions, by rewards that came later, or by an erasure. All of them take their
+        places together, so who reads at that time has the old log or the new one.
+
+        Raises ValueError while another export writes into the folder.
         """
         from dither.log import archive
 

@@ -89,9 +89,9 @@ class Logged:
     @property
     def erased(self) -> np.ndarray:
         """Whether the data of each decision was erased (n,): its features, your own columns and its reward."""
-        if "erased" not in self.frame.columns:
+        if "was_erased" not in self.frame.columns:
             return np.zeros(len(self), dtype=bool)
-        return self.frame["erased"].fill_null(False).to_numpy()
+        return self.frame["was_erased"].fill_null(False).to_numpy()
 
     def standing(self) -> "Logged":
         """The rows without those of weight 0, which stand for no decision. The report counts the rows left out."""

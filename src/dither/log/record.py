@@ -9,7 +9,7 @@ import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from dither.log.check import ROUNDING
 from dither.log.reward_rules import id_text
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Span: TypeAlias = tuple[int | None, int | None]  # microseconds since 1970: from, and before; None: without end
+WHOLE: Span = (None, None)
 _TICK = timedelta(microseconds=1)
 LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
 _ARRAYS = ("features", "m", "w", "probabilities", "x")
@@ -193,6 +195,14 @@ def lessons(choice: Choice, *, slots: bool, batch: int) -> list[dict[str, Any]]:
 def micros(time: datetime) -> int:
     """Microseconds since 1970."""
     return (time - EPOCH) // _TICK
+
+
+def span(since: Any, until: Any) -> Span:
+    """The span from one time on and before another. Raises ValueError unless they are times, the earlier first."""
+    low, high = (None if end is None else micros(schema.moment(end)) for end in (since, until))
+    if low is not None and high is not None and not low < high:
+        raise ValueError(f"since must be before until, got {since!r} and {until!r}")
+    return low, high
 
 
 def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -> dict[str, Any]:

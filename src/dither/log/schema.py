@@ -44,12 +44,12 @@ COLUMNS = {  # name -> what it holds
     "reward_time": "time",  # time of the latest reward that counts
     "rewards": "whole",  # number of rewards that were received and count
     "weight": "number",  # how many decisions the row stands for, where a log was thinned
-    "erased": "flag",  # whether features and reward were erased: the row is left out, whatever a missing reward counts
+    "was_erased": "flag",  # whether its data was erased: it is left out, whatever a missing reward counts
 }
 KINDS = ("exact", "monte_carlo", "estimated", "none")  # of propensities; the most exact comes first
 USABLE = KINDS[:3]
 REQUIRED = ("arm", "reward", "propensity")
-DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight", "erased"))
+DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight", "was_erased"))
 EVENT = {  # columns of the file of rewards; each row is a reward that was received
     "decision": "whole",  # number of its decision in this folder
     "id": "text",

@@ -25,7 +25,7 @@ from dither.log.vw_text import vw_text
 ROWS = 100_000  # of a piece
 ALWAYS = (  # columns that are read for every estimate and for the checks of the log
     *("id", "arm", "propensity", "propensity_kind", "propensity_se"),
-    *("floor", "probabilities", "reward", "weight", "erased"),
+    *("floor", "probabilities", "reward", "weight", "was_erased"),
 )
 SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first one there counts
 

@@ -30,10 +30,13 @@ def every(connection: sa.Connection) -> dict[int, terms.Terms]:
     return {row.number: terms.of_text(row.terms) for row in rows}
 
 
-def ranges(connection: sa.Connection) -> schema.Range | None:
-    """The least range in which the rewards of all decisions lie; None where those of one have no limits."""
+def ranges(connection: sa.Connection, *which: sa.ColumnElement[bool]) -> schema.Range | None:
+    """The least range in which the rewards of decisions lie; None where those of one have no limits.
+
+    which : conditions; without any, all decisions
+    """
     agreed = every(connection)
-    numbers = connection.scalars(sa.select(sql_tables.decisions.c.terms).distinct())
+    numbers = connection.scalars(sa.select(sql_tables.decisions.c.terms).where(*which).distinct())
     return schema.hull(agreed[number].reward_range for number in numbers)
 
 

@@ -71,6 +71,10 @@ sa.Index(
     postgresql_where=sa.text("NOT closed AND deadline IS NOT NULL"),
 )
 
+sa.Index(PREFIX + "times", decisions.c.time)
+_GONE = decisions.c.erased.is_not(None)
+sa.Index(PREFIX + "gone", decisions.c.time, sqlite_where=_GONE, postgresql_where=_GONE)
+
 rewards = sa.Table(
     PREFIX + "rewards",
     metadata,

@@ -1,4 +1,7 @@
-"""The terms of rewards, and their changes. Those of an older ledger are the first, of all decisions that it has."""
+"""The terms of rewards, and their changes; and what finds the decisions of a span of time.
+
+The terms of an older ledger are the first, of all decisions that it has.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -28,3 +31,6 @@ def upgrade() -> None:
     op.execute("DELETE FROM dither_settings WHERE name = 'ledger'")
     for table in ("decisions", "lease"):
         op.add_column(f"dither_{table}", sa.Column("terms", sa.BigInteger, nullable=False, server_default="0"))
+    where = sa.text("erased IS NOT NULL")
+    op.create_index("dither_times", "dither_decisions", ["time"])
+    op.create_index("dither_gone", "dither_decisions", ["time"], sqlite_where=where, postgresql_where=where)
