@@ -8,7 +8,6 @@ from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import errors
 from dither.deciding.baseline import RoundSums
-from dither.deciding.budget import Budgets
 from dither.features import Catalogue
 from dither.live import beside, settling, stock, turns
 from dither.live.deciding import Decider, Kept
@@ -57,7 +56,6 @@ class Agreed(NamedTuple):
     learner: Learner
     keeper: stock.CatalogueKeeper | None
     shadow: Bandit | None  # the one that was passed
-    budgets: Budgets
     began: RoundSums | None  # what the rounds of the bandit added up to as it began
 
 
@@ -105,14 +103,14 @@ def agreed(
         keeper = _catalogue(ledger, learner, catalogue)
         bandit = learner.stands.bandit if acting is None else acting
         ledger.columns(bandit.columns)
-        spending = turns.budgets_of(ledger, budgets)
+        turns.settle(ledger, budgets)
         turns.fits(bandit, store=kept.store, shadows=[shadow], rule=others.apprentice is not None)
     except BaseException:
         if keeper is not None and catalogue is not None:
             keeper.detach()
             catalogue._back_to(version)
         raise
-    return Agreed(created, acting, learner, keeper, shadow, spending, learner.replay(0).bandit.kept)
+    return Agreed(created, acting, learner, keeper, shadow, learner.replay(0).bandit.kept)
 
 
 def opened(ledger: Ledger, settled: Agreed, *, others: Beside, kept: Kept, load: dict[str, Any]) -> Parts:
@@ -126,7 +124,7 @@ def opened(ledger: Ledger, settled: Agreed, *, others: Beside, kept: Kept, load:
         acting.reseed()
     rule, arms = others.rule, None if keeper is None else keeper.catalogue
     decider = Decider(acting, ledger, learner, rule=rule, shadow=settled.shadow, catalogue=arms, kept=kept)
-    in_turn = turns.Turns(ledger, decider, settled.budgets, settled.began)
+    in_turn = turns.Turns(ledger, decider, settled.began)
     return Parts(learner, keeper, decider, in_turn)
 
 

@@ -21,6 +21,7 @@ from dither.log import flushing, record, reward_rules, schema, stated, storage, 
 from dither.log.logged import Logged
 from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
 from dither.log.reward_rules import Answer, Many, id_text
+from dither.log.troubles import Trouble
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -151,13 +152,15 @@ class Ledger:
         Raises ValueError for terms that do not go together, and for `rewards` and `parts`, which cannot change; OSError
         where the database refuses. Nothing has changed then.
         """
-        from dither.log.database import changing
+        from dither.log.database import changing, lessons
 
         self.committer.begun()
         new = dict(horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts)
         with self.holding() as connection:
+            before = lessons.changes(connection).mark
             changing.change(connection, self.database, new)
-            after = changing.newest(connection)
+            after, mark = changing.newest(connection), lessons.changes(connection).mark
+        self.database.moved(before, mark)
         self.terms = after
 
     @overload
@@ -212,17 +215,25 @@ class Ledger:
 
             with self.holding() as connection:
                 lessons.hold(connection)
+                before = lessons.changes(connection).mark
                 self._facts[name] = tuple(keeping.settle(connection, **{name: value})[name])
+                self.database.moved(before, lessons.changes(connection).mark)
         return self._facts.get(name)
 
-    def look(self) -> None:
-        """Read what another process may have passed: the terms, the names of features and the ids of slots."""
+    def look(self, *, anew: bool = False) -> None:
+        """Read what another process may have passed: the terms, the names of features and the ids of slots.
+
+        anew : also names and ids that are known, since the ledger may be another one
+        """
         from dither.log.database import changing, keeping
 
+        facts = self._facts
         with self.database.reading() as connection:
             self.terms = changing.newest(connection)
-            about = keeping.facts(connection) if len(self._facts) < 2 else {}
-        self._facts |= {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
+            if anew or len(facts) < 2:
+                about = keeping.facts(connection)
+                facts = {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
+        self._facts = facts
 
     @overload
     def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
@@ -264,6 +275,11 @@ class Ledger:
         ]
         answers = self.committer.submit(committing.Rewarding(sent)) if sent else []
         return answers if many else answers[0]
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """What failed beside calls that were answered, the newest last; `Live.troubles` says more."""
+        return self.database.troubles.latest
 
     @property
     def closed(self) -> bool:

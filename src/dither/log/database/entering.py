@@ -1,10 +1,14 @@
-"""Decisions into the table."""
+"""Decisions into the table, and whether the ledger is still the one from which they were made.
+
+A decision is made outside the transaction that stores it, from what this process has learnt and read of the ledger. The
+statement that stores it returns the marks of the ledger, so the comparison costs no statement more.
+"""
 
 import operator
 
 import sqlalchemy as sa
 
-from dither.log.database import sql_tables
+from dither.log.database import lessons, sql_tables
 from dither.log.database.home import Home
 
 TOGETHER = 500  # ids that are looked up by one statement
@@ -16,6 +20,13 @@ _HORIZON = sa.select(sql_tables.changes.c.horizon).where(sql_tables.changes.c.nu
 INSERT = sql_tables.decisions.insert().values(
     {name: sa.bindparam(name) for name in COLUMNS}
     | {"terms": _NEWEST, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
+)
+COMPARED = INSERT.returning(  # the marks of the changes, and of the batch that the row knew
+    sa.select(sql_tables.lease.c.mark).scalar_subquery(),
+    # the row by its name, as SQLAlchemy would add the table to the subquery
+    sa.select(lessons.MARK)
+    .where(sql_tables.batches.c.number == sa.literal_column(f"{sql_tables.decisions.name}.batch"))
+    .scalar_subquery(),
 )
 IN_ORDER = operator.itemgetter(*COLUMNS)  # of what `record.stored` gives by name
 

@@ -20,6 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither.base import errors, forks
+from dither.log import troubles
 from dither.log.database import journal
 from dither.log.database.sql_tables import PREFIX
 
@@ -67,6 +68,8 @@ class Home:
         self._lock, self._wait = threading.RLock(), wait
         self._reads, self._read = 0, threading.Condition()  # how many readers there are
         self.lost = 0  # how often the database failed
+        self.troubles = troubles.Troubles()
+        self.mark = 0  # of what this process knows of the things that change rarely (`lessons.Changes`)
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
@@ -153,6 +156,14 @@ class Home:
         together = self._together
         return together[1] if together is not None and together[0] == threading.get_ident() else None
 
+    def moved(self, before: int, mark: int) -> None:
+        """Say that this process has made a change, in a transaction that found the mark `before` it.
+
+        If it knew all changes up to there, it knows this one too.
+        """
+        if self.mark == before:
+            self.mark = mark
+
     @property
     def written(self) -> int:
         """How many transactions this process has committed to a file."""
@@ -238,18 +249,22 @@ class Home:
         cursor = self.driver(connection).execute(text, [parameters[name] for name in names])
         return cursor.fetchall() if cursor.description is not None else []
 
-    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-        """Insert rows, with their values in the order of the columns."""
+    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
+        """Insert rows, with their values in the order of the columns; -> what the statement returns for a single row.
+
+        None: there are none or several, or it returns nothing.
+        """
         if not rows:
-            return
+            return None
         text, names = self._texts.get(statement) or self._compiled(statement, columns)
         if list(names) != columns:
             raise ValueError(f"the parameters {names} are not in the order {columns}")
         with contextlib.closing(self.driver(connection).cursor()) as cursor:
             if len(rows) == 1:
                 cursor.execute(text, rows[0])
-            else:
-                cursor.executemany(text, rows)
+                return None if cursor.description is None else cursor.fetchone()
+            cursor.executemany(text, rows)
+        return None
 
     def _compiled(self, statement: Any, columns: list[str] | None = None) -> tuple[str, tuple[str, ...]]:
         compiled = statement.compile(self._engine, column_keys=columns)
