@@ -7,7 +7,7 @@ import numpy as np
 
 from dither.bandit.bandit import Decision
 
-COUNTS = ("counted", "default")
+COUNTS = ("counted", "default", "correction")
 
 
 def moment(seconds):
@@ -55,15 +55,15 @@ class Slow:
 
     def outside(self, id, r, part):
         """Whether a reward leaves the range of its decision, and is no retry."""
-        paid = {e[1]: e[2] for e in self.events if e[0] == id and e[4] == "counted"}
-        if paid.get(part) == r:
+        if r in self.was(id, part):
             return False
+        paid = {e[1]: e[2] for e in self.paid(id) if e[4] != "default"}
         return not within(self.decisions[id], sum((paid | {part: r}).values()) if self.rule == "sum" else r)
 
     def reward(self, id, r, part, time):
-        first = [e for e in self.events if e[0] == id and e[1] == part and e[4] == "counted"]
+        first = self.was(id, part)
         if first:
-            said = "known" if first[0][2] == r else "conflict"
+            said = "known" if r in first else "conflict"
         elif self.decisions[id]["late"] == "kept" and self.passed(id, time):
             said = "late"
         else:
@@ -77,7 +77,24 @@ class Slow:
         return one["closed"] or (one["horizon"] is not None and time > one["time"] + one["horizon"])
 
     def paid(self, id):
-        return [e for e in self.events if e[0] == id and e[4] in COUNTS]
+        """The events that count, of each part the latest, where it came."""
+        events = [e for e in self.events if e[0] == id and e[4] in COUNTS]
+        return [e for i, e in enumerate(events) if e[1] not in [later[1] for later in events[i + 1 :]]]
+
+    def was(self, id, part):
+        """All rewards that counted for a part, but for a default and its corrections."""
+        mine = [e for e in self.events if e[0] == id and e[1] == part and e[4] in COUNTS]
+        return [e[2] for e in mine] if mine and mine[0][4] == "counted" else []
+
+    def correct(self, id, r, part, time):
+        """'counted' or 'known'; None: there is none to correct."""
+        mine = [e for e in self.paid(id) if e[1] == part]
+        if not mine:
+            return None
+        if mine[-1][2] == r:
+            return "known"
+        self.events.append((id, part, r, time, "correction"))
+        return "counted"
 
     def expire(self, now):
         found = 0

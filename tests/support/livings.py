@@ -54,6 +54,9 @@ class Served:
     def change(self, what, *given):
         return getattr(self.live.catalogue, what)(*given)
 
+    def correct(self, *given, **more):
+        return self.live.correct(*given, **more)
+
     def change_terms(self, **new):
         self.live.change(**new)
 

@@ -100,6 +100,23 @@ class Machine(RuleBasedStateMachine):
             assert said == [self.slow.reward(id, r, part, time) for id in ids]
             self.rewarded(which)
 
+    @precondition(lambda self: self.alive())
+    @rule(which=WHICH, data=st.data(), r=REWARDS, time=TIMES)
+    def correct(self, which, data, r, time):
+        id, part = data.draw(st.sampled_from(self.alive())), self.part(data)
+        if data.draw(st.booleans()) and (paid := self.slow.paid(id)):
+            part = paid[-1][1]
+        if not [e for e in self.slow.paid(id) if e[1] == part]:
+            with pytest.raises(ValueError, match=r"none to correct|must be one of"):
+                self.call(which, "correct", id, r, time=moment(time), part=part)
+        elif self.slow.outside(id, r, part):
+            with pytest.raises(ValueError, match="reward_range"):
+                self.call(which, "correct", id, r, time=moment(time), part=part)
+        else:
+            said = self.call(which, "correct", id, r, time=moment(time), part=part)
+            assert said == self.slow.correct(id, r, part, time)
+            self.rewarded(which)
+
     @rule(which=WHICH, new=CHANGES)
     def change_the_terms(self, which, new):
         if self.slow.change(new):

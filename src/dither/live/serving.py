@@ -274,14 +274,33 @@ class Live:
         complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward outside `reward_range`. One
         that the model refuses nevertheless is stored and counted in `refused`, and never learnt.
         """
+        self._has_parts(part)
+        answer = self.ledger.reward(id, r, time, part=part)
+        self._hear()
+        return answer
+
+    def correct(self, id: str | int, r: float, *, part: str | None = None, time: Any = None) -> Answer:
+        """Let another reward count in the place of the one that counts: 'counted', or 'known' where it does already.
+
+        id, r, part, time : as for `log.Ledger.correct`, which says what is raised
+
+        The correction is a batch of its own, and from there on the bandit is as if it had learnt the new reward where
+        it learnt the old one. So all that was learnt after it is learnt again. `replay(n)` of an earlier batch has the
+        old reward.
+        """
+        self._has_parts(part)
+        answer = self.ledger.correct(id, r, part=part, time=time)
+        if answer != "known":
+            self._learner.attempt("learning", self.learn)
+        return answer
+
+    def _has_parts(self, part: str | None) -> None:
+        """Raise ValueError for a part that would never be learnt."""
         if part is not None and self.ledger.parts is None:
             raise ValueError(
                 f"the reward of this ledger has no parts, so part={part!r} would never be learnt: "
                 f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
             )
-        answer = self.ledger.reward(id, r, time, part=part)
-        self._hear()
-        return answer
 
     def _hear(self) -> None:
         """Take the arms of which this process has heard, and say what the learner has to say.

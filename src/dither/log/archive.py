@@ -120,7 +120,8 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
         ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
     if gone:
         entering.erased(connection, ledger.database, gone)
-    for frame in frames:
+    # what counts comes first, so that what it has corrected does not
+    for frame in [frame.filter(schema.polars().col("conflict") == late) for late in (False, True) for frame in frames]:
         for at in range(0, frame.height, ROWS):
             events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
             mine = [event for event in events if event.id in new or not event.conflict]

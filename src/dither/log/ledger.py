@@ -256,12 +256,7 @@ class Ledger:
         from dither.log.database import committing, rewarding
 
         many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
-        if part is not None:
-            reward_rules.part(part)
-        if self.parts is not None and part not in self.parts:
-            raise ValueError(
-                f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
-            )
+        self._names(part)
         if many and np.ndim(r) != 1:
             raise ValueError(f"give one reward for each id: {len(id)} ids, got {r!r}")
         ids, rs = (list(id), list(r)) if many else ([id], [r])
@@ -280,6 +275,39 @@ class Ledger:
     def troubles(self) -> list[Trouble]:
         """What failed beside calls that were answered, the newest last; `Live.troubles` says more."""
         return self.database.troubles.latest
+
+    def correct(self, id: str | int, r: float, *, part: str | None = None, time: Any = None) -> Answer:
+        """Let another reward count in the place of the one that counts, as after a refund or a mistake.
+
+        id, r, part, time : as for `reward`. time is that of the correction; the horizon does not matter. A default that
+        the decision got can be corrected too, without a part
+        -> 'counted', or 'known' where this reward counts already
+
+        It is an event, which is kept beside what it corrects. `read` gives the new reward and the time of the
+        correction. A reward that is sent again is known by what was answered to it.
+
+        Raises LookupError for an id that no decision has, or whose decision was erased; ValueError where there is no
+        reward to correct, for one that is not finite or lies outside `reward_range`, and for a part that is not one of
+        `parts`; OSError where the database refuses. Nothing has changed then.
+        """
+        from dither.log.database import committing, rewarding
+
+        if part is not None:
+            self._names(part)
+        at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
+        r = reward_rules.finite(r, f"for decision {id!r}")
+        sent = rewarding.Sent(id_text(id), r, part, at, corrects=True)
+        (answer,) = self.committer.submit(committing.Rewarding([sent]))
+        return answer
+
+    def _names(self, part: str | None) -> None:
+        """Raise ValueError for a part that no reward of this ledger can have."""
+        if part is not None:
+            reward_rules.part(part)
+        if self.parts is not None and part not in self.parts:
+            raise ValueError(
+                f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
+            )
 
     @property
     def closed(self) -> bool:
@@ -363,7 +391,7 @@ class Ledger:
         with self.turn:
             with self.database.writing() as connection:
                 erased = erasing.erase(connection, self.database, by, sought if ids is not None else [sought])
-            self.database.truncate()
+            self.database.erased()
         return erased
 
     def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:

@@ -17,6 +17,9 @@ A ledger may be told which parts there are. Then a decision is complete when eac
 when its horizon has passed with at least one; parts that did not come are 0. What a bandit learns is the sum of the
 parts of a complete decision, once. If late rewards count, no horizon makes a decision complete.
 
+In a ledger a reward that counts may be corrected. The correction is an event of its own, and counts in its place. What
+was answered before stays so: the value that was corrected is known when it is sent again.
+
 The rule of the log says how the parts of a decision make its reward:
 
     sum     the sum of the parts (often there is one part, without a name)
@@ -41,7 +44,8 @@ Many: TypeAlias = list[Any] | tuple[Any, ...] | np.ndarray[Any, Any]  # ids
 RULES = ("sum", "last", "list")
 LATE = ("kept", "counts")  # what comes of a reward after the horizon
 COUNTS = ("counted", "default")  # events that count; "default" is the reward that a passed horizon gave
-EVENTS = (*COUNTS, "conflict", "late")
+EVENTS = (*COUNTS, "conflict", "late", "correction")
+CORRECTION = "correction"  # another value for what counted, from a person or a refund: it counts in place of it
 WHOLE = "whole"  # not an event of its own: it says that a decision is complete, and has the sum of its parts
 
 

@@ -196,6 +196,7 @@ class Committer:
         try:
             if self._taught and self.teacher is not None:
                 self.teacher.after()  # outside the tries: the rows are there
+            self._home.wipe()
         except Exception as reason:  # no call is refused for it, since what it asked for is there
             self.teacher.failed(reason)  # type: ignore[union-attr]
         finally:
@@ -264,6 +265,7 @@ class Committer:
                     else:
                         ended[i] = [judge.answer(one) for one in sent], None
                 rewarding.insert(connection, self._home, judge.rows, batch)
+                rewarding.insert(connection, self._home, judge.later)
                 taught = judge.taught
             if teacher is not None:
                 self._blamed(teacher.within, connection, taught)

@@ -115,7 +115,7 @@ def events(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Any:
 
     span : of the times of the decisions
 
-    A conflict and a late reward are marked as `conflict`: they never count.
+    A conflict, a late reward and one that was corrected are marked as `conflict`: they do not count.
     """
     pl = schema.polars()
     types = {"decision": pl.Int64, "part": pl.String, "reward": pl.Float64, "time": pl.Int64, "standing": pl.String}
@@ -126,12 +126,18 @@ def events(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Any:
     frames = [pl.DataFrame(schema=types)]
     for part in rows(connection, home, received):
         frames.append(pl.DataFrame(dict(zip(types, zip(*part, strict=True), strict=True)), schema=types))
-    return pl.concat(frames).select(
+    every = pl.concat(frames)
+    counts = pl.col("standing").is_in([*reward_rules.COUNTS, reward_rules.CORRECTION])
+    if (every["standing"] == reward_rules.CORRECTION).any():  # then the latest counts
+        places = every.with_row_index("place").filter(counts)
+        latest = places.group_by("decision", "part").agg(pl.col("place").max())["place"]
+        counts = pl.int_range(pl.len()).is_in(latest.implode())
+    return every.select(
         "decision",
         "reward",
         pl.col("part").replace("", None),
         pl.col("time").cast(schema.dtype("time")),
-        conflict=~pl.col("standing").is_in(reward_rules.COUNTS),
+        conflict=~counts,
     )
 
 

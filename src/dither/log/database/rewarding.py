@@ -1,5 +1,7 @@
 """Rewards into the table, by the rules of `reward_rules`; and the horizon, when it passes."""
 
+import collections
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -13,9 +15,12 @@ _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _COUNTS = sql_tables.counts(_REWARD.standing)
 _COLUMNS = ["decision", "part", "reward", "time", "standing", "batch"]
 _INSERT = sql_tables.rewards.insert()
-_LEARNT = ("counted", reward_rules.WHOLE)  # by whoever has written them; a default is learnt later
-_PAID = sa.select(_REWARD.part, _REWARD.reward).where(
-    _REWARD.decision == sa.bindparam("number"), _REWARD.standing == sa.literal_column("'counted'")
+_LEARNT = ("counted", reward_rules.WHOLE)  # by whoever has written them; a default and a correction are learnt later
+_STANDING = sql_tables.among(_REWARD.standing, ("counted", "default", reward_rules.CORRECTION, reward_rules.WHOLE))
+_PAID = (
+    sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward, _REWARD.standing)
+    .where(_REWARD.decision == sa.bindparam("number"), _STANDING)
+    .order_by(_REWARD.seq)
 )
 
 
@@ -26,6 +31,33 @@ class Sent(NamedTuple):
     reward: float
     part: str | None
     time: int  # microseconds
+    corrects: bool = False  # whether it takes the place of the one that counts
+
+
+class Paid:
+    """What counts for one decision, as its events come, in order."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[float]] = {}  # part -> the reward that counted, and its corrections
+        self.default: list[float] = []  # the default, and its corrections
+        self.whole = False  # whether the sum of the parts was kept
+
+    def take(self, part: str, r: float, standing: str) -> None:
+        """One event that counts."""
+        if standing == reward_rules.WHOLE:
+            self.whole = True
+        elif standing == "default" or (standing == reward_rules.CORRECTION and part not in self.parts):
+            self.default.append(r)
+        else:
+            self.parts.setdefault(part, []).append(r)
+
+    def of(self, part: str) -> list[float]:
+        """The reward of a part that counts, at the end, and those that it was before; [] where there is none."""
+        return self.parts.get(part) or ([] if part else self.default)
+
+    def total(self, part: str, r: float) -> float:
+        """The sum of all parts that count, with this reward for one of them."""
+        return reward_rules.total([*(values[-1] for name, values in self.parts.items() if name != part), r])
 
 
 class Standing(NamedTuple):
@@ -55,13 +87,14 @@ class Judge:
         self.rows: list[tuple[Any, ...]] = []  # decision, part, reward, time, standing
         self.taught: list[tuple[Any, ...]] = []  # x, slot, reward, time of what teaches, in the order of the rows
         self._decisions: dict[str, Standing] = {}
-        self._paid: dict[int, dict[str, float]] = {}  # number of a decision -> part -> reward
+        self.later: list[tuple[Any, ...]] = []  # rows of which no transaction says that it learns them
+        self._paid: dict[int, Paid] = collections.defaultdict(Paid)  # by the numbers of the decisions
         ids = sorted(set(ids))  # in one order, so that no two processes wait for each other
         if len(ids) == 1:
             for row in home.quick(connection, _FIND, id=ids[0]):
                 one = Standing(*row)
                 self._decisions[one.id] = one
-                self._paid[one.number] = dict(home.quick(connection, _PAID, number=one.number))
+                self._take(home.quick(connection, _PAID, number=one.number))
             return
         for at in range(0, len(ids), TOGETHER):
             mine = _DECISION.id.in_(ids[at : at + TOGETHER])
@@ -69,11 +102,14 @@ class Judge:
             standing = [Standing(*row) for row in rows]
             self._decisions.update((row.id, row) for row in standing)
             numbers = [row.number for row in standing]
-            self._paid.update((number, {}) for number in numbers)
-            paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward)
-            counted = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
-            for row in connection.execute(paid.where(counted)):
-                self._paid[row.decision][row.part] = row.reward
+            paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward, _REWARD.standing)
+            mine = _REWARD.decision.in_(numbers)
+            self._take(connection.execute(paid.where(mine, _STANDING).order_by(_REWARD.seq)))
+
+    def _take(self, rows: Iterable[Any]) -> None:
+        for number, part, r, standing in rows:
+            if r is not None:  # erased
+                self._paid[number].take(part, r, standing)
 
     def refuse(self, sent: Sent) -> None:
         """Raise LookupError for a reward that has no decision, or whose decision was erased.
@@ -90,13 +126,17 @@ class Judge:
     def _within(self, row: Standing, sent: Sent) -> None:
         """Raise ValueError where the reward leaves the range: it, or the sum of the parts that have come so far."""
         agreed, part, paid = terms.of_text(row.terms), sent.part or "", self._paid[row.number]
-        if agreed.reward_range is None or paid.get(part) == sent.reward:
+        if sent.corrects and not paid.of(part):
+            what = f"reward for its part {part!r}" if part else "reward"
+            raise ValueError(
+                f"decision {sent.id!r} has no {what} that counts, so there is none to correct: reward(id, r)"
+            )
+        if agreed.reward_range is None or sent.reward in paid.parts.get(part, ()):
             return
         low, high = agreed.reward_range
-        others = [r for name, r in paid.items() if name != part] if agreed.rewards == "sum" else []
-        total = reward_rules.total([*others, sent.reward])
+        total = paid.total(part, sent.reward) if agreed.rewards == "sum" else sent.reward
         if not low <= total <= high:
-            summed = f", the sum of its parts so far {total!r}" * bool(others)
+            summed = f", the sum of its parts so far {total!r}" * (total != sent.reward)
             raise ValueError(
                 f"reward must lie in reward_range, {terms.words(agreed.reward_range)}, for decision {sent.id!r}; got "
                 f"{sent.reward!r}{summed}. Send it in the unit of the range, or let later decisions have another one: "
@@ -107,30 +147,41 @@ class Judge:
         """'counted', 'known', 'conflict' or 'late'."""
         row, part = self._decisions[sent.id], sent.part or ""
         agreed, paid = terms.of_text(row.terms), self._paid[row.number]
+        if sent.corrects:
+            return self._corrected(row, sent, agreed.parts)
         passed = row.closed or (row.deadline is not None and sent.time > row.deadline)
-        said = reward_rules.answer(sent.reward, counted=paid.get(part), late=passed and agreed.late == "kept")
+        before = paid.parts.get(part, [])
+        counted = sent.reward if sent.reward in before else before[-1] if before else None
+        said = reward_rules.answer(sent.reward, counted=counted, late=passed and agreed.late == "kept")
         if said != "known":
             self.rows.append((row.number, part, sent.reward, sent.time, said))
         if said == "counted":
-            paid[part] = sent.reward
+            paid.take(part, sent.reward, said)
             if not part:
                 self.taught.append((row.x, row.slot, sent.reward, row.time))
-            elif agreed.parts is not None and part in agreed.parts:
-                self._completed(row, agreed.parts, sent.time)
+            elif agreed.parts is not None and set(agreed.parts) <= paid.parts.keys():
+                total = paid.total(part, sent.reward)  # this part was the last that was missing
+                self.rows.append((row.number, "", total, sent.time, reward_rules.WHOLE))
+                self.taught.append((row.x, row.slot, total, row.time))
+                paid.whole = True
         return said
 
-    def _completed(self, row: Standing, parts: tuple[str, ...], time: int) -> None:
-        """Keep the sum of the parts, if this part was the last that was missing."""
-        paid = [self._paid[row.number].get(part) for part in parts]
-        if None not in paid:
-            total = reward_rules.total(paid)  # type: ignore[arg-type]
-            self.rows.append((row.number, "", total, time, reward_rules.WHOLE))
-            self.taught.append((row.x, row.slot, total, row.time))
+    def _corrected(self, row: Standing, sent: Sent, parts: tuple[str, ...] | None) -> str:
+        """'counted', or 'known' where this counts already. A sum that was kept is kept anew."""
+        part, paid = sent.part or "", self._paid[row.number]
+        if paid.of(part)[-1] == sent.reward:
+            return "known"
+        self.later.append((row.number, part, sent.reward, sent.time, reward_rules.CORRECTION))
+        if part and parts is not None and paid.whole:
+            total = paid.total(part, sent.reward)
+            self.later.append((row.number, "", total, sent.time, reward_rules.WHOLE))
+        paid.take(part, sent.reward, reward_rules.CORRECTION)
+        return "counted"
 
 
 def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], batch: int | None = None) -> None:
     """Insert events: decision, part, reward, time, standing. batch : that of those that teach; a part has 0."""
-    numbered = [(*row, (0 if row[1] else batch) if row[4] in _LEARNT else None) for row in rows]
+    numbered = [(*row, 0 if row[1] else batch if row[4] in _LEARNT else None) for row in rows]
     home.many(connection, _INSERT, _COLUMNS, numbered)
 
 
@@ -142,11 +193,12 @@ def _unpaid(parts: tuple[str, ...] | None) -> sa.ColumnElement[bool]:
 
 def _summed(connection: sa.Connection, numbers: list[int]) -> dict[int, float]:
     """The sums of the parts that count, of those decisions that have any; the default is none."""
-    mine = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
-    parts: dict[int, list[float]] = {}
-    for number, r in connection.execute(sa.select(_REWARD.decision, _REWARD.reward).where(mine)):
-        parts.setdefault(number, []).append(r)
-    return {number: reward_rules.total(paid) for number, paid in parts.items()}
+    standings = sql_tables.among(_REWARD.standing, ("counted", reward_rules.CORRECTION))
+    fields = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward).order_by(_REWARD.seq)
+    parts: dict[int, dict[str, float]] = {}
+    for number, part, r in connection.execute(fields.where(_REWARD.decision.in_(numbers), standings)):
+        parts.setdefault(number, {})[part] = r  # the latest of each
+    return {number: reward_rules.total(list(paid.values())) for number, paid in parts.items()}
 
 
 def expire(connection: sa.Connection, home: Home, now: int) -> int:

@@ -26,8 +26,11 @@ def counts(standing: sa.Column) -> sa.ColumnElement[bool]:
 
 
 def teaches(standing: sa.Column) -> sa.ColumnElement[bool]:
-    """Whether an event may teach a bandit, as SQL without parameters. A part has batch 0: it never teaches alone."""
-    return among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE))
+    """Whether an event may teach a bandit, as SQL without parameters. A part has batch 0: it never teaches alone.
+
+    Of several of one decision the first is its lesson, and each later one is another reward for it (`lessons`).
+    """
+    return among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE, reward_rules.CORRECTION))
 
 
 def among(standing: sa.Column, names: tuple[str, ...]) -> sa.ColumnElement[bool]:

@@ -9,6 +9,8 @@ from alembic import op
 revision = "0005"
 down_revision = "0004"
 
+TEACHES = "batch IS NULL AND standing IN ('counted', 'default', 'whole', 'correction')"
+
 
 def upgrade() -> None:
     """Add the table, and the number of the terms of each decision."""
@@ -34,3 +36,6 @@ def upgrade() -> None:
     where = sa.text("erased IS NOT NULL")
     op.create_index("dither_times", "dither_decisions", ["time"])
     op.create_index("dither_gone", "dither_decisions", ["time"], sqlite_where=where, postgresql_where=where)
+    op.drop_index("dither_unlearnt", "dither_rewards")
+    where = sa.text(TEACHES)
+    op.create_index("dither_unlearnt", "dither_rewards", ["seq"], sqlite_where=where, postgresql_where=where)
