@@ -5,8 +5,8 @@ traceback of its own, and joblib looks for it in vain. This process hears it whe
 that it writes. So it notes it, kills the processes, and raises it where the next result would come. What has come is
 kept by then. Who presses Ctrl-C again does not wait for that.
 
-The workers of a cluster are not killed, and it is raised at once. It waits only while they are started or stopped, since
-half a cluster cannot be stopped.
+The workers of a cluster are not killed, and it is raised at once. It waits only while they start or stop, since half a
+cluster cannot be stopped.
 """
 
 import multiprocessing

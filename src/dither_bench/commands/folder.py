@@ -13,7 +13,7 @@ from dither_bench.keep.store import UNRECORDED
 
 
 def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]) -> None:
-    """Read every file of a folder of results: is it whole, unaltered, in its place, and no run there with two values?"""
+    """Read every file of a folder of results: is it whole, unaltered, in its place, and no run there twice?"""
     console = terminal.console()
     with terminal.progress("check") as tell:
         checked = folders.check(folder, tell=tell)
@@ -29,10 +29,8 @@ def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 
     console.print(table)
     terminal.said(console, (f"{files:,} files from {machine}" for machine, files in checked.machines.most_common()))
     if checked.unsealed:
-        without = (
-            f"{checked.unsealed:,} of {checked.files:,} files have no checksum, since an earlier version wrote them"
-        )
-        terminal.said(console, [f"{without}: whether their numbers were altered cannot be told."])
+        few = f"{checked.unsealed:,} of {checked.files:,} files have no checksum, since an earlier version wrote them"
+        terminal.said(console, [f"{few}: whether their numbers were altered cannot be told."])
     terminal.said(console, checked.wrong)
     if checked.wrong:
         terminal.said(console, [f"Not right: {len(checked.wrong):,} of {checked.files:,} files."])

@@ -151,12 +151,9 @@ def _metered(block: Block, i: int, file: Path | None) -> tuple[int, Computed]:
         return i, computing.compute(block, tell=functools.partial(shares.__setitem__, i))
     except Exception as error:
         if file is None:  # perhaps on another machine
-            needs = (
-                ", which needs the same files in the same places and the same packages as the machine of the command"
-            )
-            error.add_note(
-                f"at the worker {platform.node()}{needs if isinstance(error, (OSError, ImportError)) else ''}"
-            )
+            lacks = isinstance(error, (OSError, ImportError))
+            needs = ", which needs the same files in the same places and the same packages as this command" * lacks
+            error.add_note(f"at the worker {platform.node()}{needs}")
         raise
 
 
