@@ -54,6 +54,7 @@ class Pace:
 class Learner:
     """Keeps a bandit at what the ledger says, and writes batches and snapshots where this process may.
 
+    It stands at the beginning until the first `follow`.
     It takes part in the transactions of the ledger (`log.database.committing.Teacher`). Each is committed while the
     ledger's turn is held, so no two threads learn at once. What was learnt changes under `lock`. Whoever decides holds
     the lock, and follows what stands.
@@ -64,7 +65,6 @@ class Learner:
         self.ledger, self.pace, self._load = ledger, pace, load
         self.refused = 0  # rewards that the model refused
         self._begin()
-        self.follow(replay=True)
 
     def _begin(self) -> None:
         self.lock = threading.RLock()
@@ -160,8 +160,10 @@ class Learner:
         if more or taught or grown is not None:
             rows = more + len(taught)
             mark = lessons.number(connection, self.ledger.database, self._lease, self._number, rows, grown)
-            if more:
-                self._next = self.stands.lesson(connection, self._number)
+            if more and lessons.corrected(connection, self.stands.batch, self._number) is not None:
+                self._behind = True  # what was learnt is another state now
+            elif more:
+                self._next = self.stands.lesson(connection, self._number, upto=self._number)
             else:
                 self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown, mark)
 
@@ -353,9 +355,12 @@ class Learner:
             self._learning.passed()
 
     def _up_to(self, connection: Any, to: int) -> None:
+        """Learn the batches up to one. Where they correct what was learnt, go on from before that was learnt."""
+        while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
+            self._back_to(connection, first - 1)
         self.stands.catch_up(connection)
         while self.stands.batch < to:
-            self.refused += self.stands.learn(self.stands.lesson(connection, self.stands.batch + 1))
+            self.refused += self.stands.learn(self.stands.lesson(connection, self.stands.batch + 1, upto=to))
 
     def _stay(self, connection: Any, reason: LearningError) -> None:
         """Stand at the last good batch, after one that may be half learnt. The lock is held."""
@@ -411,8 +416,9 @@ class Learner:
             last = lessons.last(connection)
             if batch is not None and batch > last:
                 raise ValueError(f"the ledger has {last} batches, and no batch {batch}: replay() learns all of them")
-            for number in range(1, (last if batch is None else batch) + 1):
-                taught.learn(taught.lesson(connection, number))
+            last = last if batch is None else batch
+            for number in range(1, last + 1):
+                taught.learn(taught.lesson(connection, number, upto=last))
         taught.name(self.ledger.columns(None))
         return taught
 
