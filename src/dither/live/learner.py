@@ -115,9 +115,9 @@ class Learner:
         if self._next is not None or lost != self._lost:
             self._behind, self._lost = True, lost
         self._next, self._number, self._waits = None, None, False
-        if not self.pace.learns or not self._resting.over:
-            return None
         home, now, seconds = self.ledger.database, time.monotonic(), self.pace.lease_seconds
+        if not self.pace.learns or now < self._resting.until:
+            return None
         due = now - self._renewed > seconds / 4
         if self._lease is not None and (rewards or due):
             there = (lessons.renew if due else lessons.check)(connection, home, self._lease, self.stands.batch)
@@ -169,7 +169,8 @@ class Learner:
 
     def after(self) -> None:
         """Learn the batch, which is committed by now."""
-        if not self._resting.over:
+        now = time.monotonic()
+        if now < self._resting.until:
             return
         if self._next is not None:
             self._learn(self._next)
@@ -180,9 +181,10 @@ class Learner:
         self._next = None
         batches, seconds = self.pace.snapshot_batches, self.pace.snapshot_seconds
         new = 0 if self._lease is None else self.stands.batch - self._kept
-        if new > 0 and self._keeping.over and (new >= batches or time.monotonic() - self._kept_at >= seconds):
+        if new > 0 and now >= self._keeping.until and (new >= batches or now - self._kept_at >= seconds):
             self.attempt("snapshot", self.keep, self._keeping)
-        self._resting.passed()
+        if self._resting.until > -NEVER:
+            self._resting.passed()
         self._plan()
 
     def failed(self, reason: Exception) -> None:
@@ -234,7 +236,7 @@ class Learner:
         self.due = since + self.pace.lease_seconds / 4 if self.pace.learns else NEVER
         if self._lease is not None and self.stands.batch > self._kept:
             self.due = min(self.due, max(self._kept_at + self.pace.snapshot_seconds, self._keeping.until))
-        if self._lease is not None and not self._learning.over:
+        if self._lease is not None and self._learning.until > -NEVER:
             self.due = min(self.due, self._learning.until)
         self.due = max(self.due, self._resting.until)
 

@@ -76,11 +76,8 @@ class Turns:
             arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
             for arm, several in self.budgets.items()
         }
-
-    @property
-    def needed(self) -> bool:
-        """Whether decisions depend on those of others."""
-        return bool(self.budgets) or self.decider.bandit.baseline is not None
+        # whether decisions depend on those of others
+        self.needed = bool(self.budgets) or self.decider.bandit.baseline is not None
 
     def decide(self, call: Call) -> Entry:
         """One request, or B. It is stored when this returns."""

@@ -253,6 +253,15 @@ def _of_pandas(source: Any) -> Any:
         frame = pl.from_pandas(source)
     except ImportError:
         raise errors.missing_extra("pyarrow", extra="frames") from None
+    except (TypeError, ValueError) as reason:
+        for name in source.columns:
+            kinds = sorted({type(value).__name__ for value in source[name].dropna()})
+            if source[name].dtype == object and len(kinds) > 1:
+                raise ValueError(
+                    f"column {name!r} of the pandas frame has values of several types ({', '.join(kinds)}): make them "
+                    f"texts, frame[{name!r}].astype(str)"
+                ) from None
+        raise ValueError(f"the pandas frame cannot be read: {reason}") from None
     empty = [name for name in frame.columns if name in schema.COLUMNS and frame[name].null_count() == frame.height]
     return frame.with_columns(pl.lit(None).alias(name) for name in empty)
 

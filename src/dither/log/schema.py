@@ -120,7 +120,7 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
         if have is None or have == dtype(what):
             continue
         fits = _fits(have, what) or (what == "whole" and _whole(frame, name, have))
-        odd = "" if fits and what != "time" else _odd(frame, name, have, what)
+        odd = "" if fits and what == "number" else _odd(frame, name, have, what)
         kind = "text" if fits and have == polars().String else "numbers" if fits else have
         if not fits or odd:
             theirs = (names or {}).get(name, name)
@@ -223,13 +223,12 @@ def _since_1970(column: Any) -> Any:
 def _odd(frame: Any, name: str, have: Any, what: str) -> str:
     """Words for the first value in a column that is not of the kind wanted, with its row; "" where there is none."""
     pl = polars()
-    numeric = what == "time" and have.is_numeric()
-    if not numeric and (have != pl.String or what not in ("number", "whole", "time")):
+    if what not in ("number", "whole", "time") or not (have == pl.String or have.is_numeric()):
         return ""
-    if numeric:
-        read = _since_1970(pl.col(name))
+    if what == "time":
+        read = _moments(pl.col(name)) if have == pl.String else _since_1970(pl.col(name))
     else:
-        read = _moments(pl.col(name)) if what == "time" else pl.col(name).cast(dtype(what), strict=False)
+        read = pl.col(name).cast(dtype(what), strict=False)
     wrong = frame.lazy().select(name, read.is_null().alias("wrong")).with_row_index("row")
     there = pl.col(name).is_not_null() & (pl.col(name).is_not_nan() if have.is_float() else True)
     first = wrong.filter(pl.col("wrong") & there).head(1).collect()
