@@ -261,7 +261,7 @@ class Home:
                     f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
                 ) from None
             self.lost += 1
-            if "no such " in words:  # the backup of an older dither was put in its place
+            if "no such " in words or "has no column" in words:  # the backup of an older dither was put in its place
                 self._prepared = False
             state = getattr(reason, "sqlstate", None) or ""
             if state in _AGAIN:
