@@ -191,7 +191,8 @@ def test_what_would_settle_an_open_value_is_said():
         "Runs that would settle an open value, and their time on one core: LinTS 760 (3.8 min) and RandLinUCB 212 "
         "(36 s).",
         "No number of our runs is known to settle: LinFP (the published error decides); LinUCB and LinPHE (ours keeps "
-        "the lower bound); EpsGreedy (the published value is known too roughly beside 0.9); Softmax (one run has no sd).",
+        "the lower bound); EpsGreedy (the published value is known too roughly beside 0.9); Softmax (one run has no "
+        "sd).",
     ]
     assert words.unsettled(rows.filter(value=DIFFERS)) == []
 
