@@ -1,5 +1,7 @@
 """Databases of the tests. A PostgreSQL server: its own folder, a socket in it, and no port. Each ledger gets a schema.
 
+Whoever connects needs a password (scram-sha-256), which has the characters that a URL writes in another way.
+
 And tables without a migration each time: most tests begin with an empty ledger, of which migrations are the main cost.
 """
 
@@ -12,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 USER = "postgres"  # who runs the server where the tests run as root, which it refuses
+PASSWORD = "p@s:s/w%rd?7Q"
 
 
 def programs():
@@ -26,13 +29,17 @@ def programs():
 class Server:
     """A running server."""
 
+    port = 5432  # names the socket
+
     def __init__(self, *settings):
         self.folder = Path(tempfile.mkdtemp(prefix="dither-pg-"))
         self.data = self.folder / "data"
         self._programs, self._schemas = programs(), itertools.count()
         if os.getuid() == 0:
             shutil.chown(self.folder, USER)
-        self._run("initdb", "-D", self.data, "-U", "dither", "-A", "trust", "-E", "UTF8", "--no-sync")
+        word = self.folder / "word"
+        word.write_text(PASSWORD)
+        self._run(*f"initdb -D {self.data} -U dither -A scram-sha-256 --pwfile={word} -E UTF8 --no-sync".split())
         given = [f"unix_socket_directories={self.folder}", "listen_addresses=", "shared_buffers=32MB", *settings]
         self._options = " ".join(f"-c {setting}" for setting in given)
         self.start()
@@ -49,13 +56,28 @@ class Server:
         self.start()
 
     def url(self):
-        """A place for a new ledger."""
+        """A place for a new ledger: a schema of its own."""
+        name = self.new_name()
+        self.execute(f"CREATE SCHEMA {name}")
+        return f"{self.address()}&options=-csearch_path%3D{name}"
+
+    def address(self, database="postgres", user="dither", password=PASSWORD):
+        """The URL of a database."""
+        login = f"{user}:{quote(password, safe='')}"
+        return f"postgresql://{login}@/{database}?host={quote(str(self.folder))}&port={self.port}"
+
+    def new_name(self):
+        """A name that nothing in the server has."""
+        return f"ledger_{os.getpid()}_{next(self._schemas)}"
+
+    def execute(self, *statements, database="postgres"):
+        """Run statements as the owner; -> the rows of the last one, [] where it gives none."""
         import psycopg
 
-        name = f"ledger_{os.getpid()}_{next(self._schemas)}"
-        with psycopg.connect(f"host={self.folder} user=dither dbname=postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {name}")
-        return f"postgresql://dither@/postgres?host={quote(str(self.folder))}&options=-csearch_path%3D{name}"
+        with psycopg.connect(self.address(database), autocommit=True) as connection:
+            for statement in statements:
+                cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description is not None else []
 
     def stop(self):
         self.halt()

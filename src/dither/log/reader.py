@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors, reading
-from dither.log import check, reward_rules, schema, storage
+from dither.log import address, check, reward_rules, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
 SQLITE = b"SQLite format 3\0"  # how each of its files begins
-DATABASES = ("postgresql:", "postgresql+", "postgres:", "sqlite:")  # how their URLs begin
 NO_ID = np.iinfo(np.uint64).max  # stands for the hash of an id that is null
 OF_REWARDS = ("reward", "reward_time", "rewards")  # columns that a folder has in files of their own
 
@@ -165,14 +164,15 @@ def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
     return scan
 
 
-def no_database(path: Path) -> None:
-    """Refuse a ledger, which `Ledger` reads. A URL may hold a password, so the message does not repeat it."""
-    url = str(path).startswith(DATABASES)
-    if url or (path.is_file() and _begins(path, SQLITE)):
+def no_database(source: str | Path) -> Path:
+    """The path of a log. Raises ValueError for a ledger, which `Ledger` reads."""
+    path = address.local(source)
+    if path.is_file() and _begins(path, SQLITE):
         raise ValueError(
-            f"{'a URL of a database' if url else path} is no file of a log: write the ledger to Parquet by "
-            f"dither.log.Ledger(...).export(folder) and read the folder, or take dither.log.Ledger(...).read()"
+            f"{path} is no file of a log: write the ledger to Parquet by dither.log.Ledger(...).export(folder) and "
+            f"read the folder, or take dither.log.Ledger(...).read()"
         )
+    return path
 
 
 def _begins(path: Path, magic: bytes) -> bool:
@@ -224,7 +224,7 @@ def _pieces(source: Any, rewards: str | None, require: tuple[str, ...]) -> list[
     """
     pieces: list[_Piece] = []
     for one in source if isinstance(source, (list, tuple)) else [source]:
-        days = storage.days(Path(one)) if isinstance(one, (str, Path)) else []
+        days = storage.days(address.local(one)) if isinstance(one, (str, Path)) else []
         parts = [_Piece(part, rewards, require) for part in days or [one]]
         names = next((part.about["names"] for part in parts if part.about.get("names")), None)
         for part in parts:

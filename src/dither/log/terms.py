@@ -45,16 +45,29 @@ def settle(home: Any, settings: Mapping[str, Any]) -> Terms:
     """
     from dither.log.database import keeping, lessons
 
-    with home.writing() as connection:
-        lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
+    with home.reading() as connection:  # a role that may only read can open it
         stored = keeping.settings(connection).get("ledger")
-        terms = Terms()._asdict() | {name: value for name, value in (stored or settings).items() if value is not None}
-        for name, value in settings.items():
-            if value is not None and value != terms[name]:
-                raise ValueError(f"the ledger in {home.where} has {name}={terms[name]!r}, not {value!r}")
-        _consistent(terms)
-        if stored is None:
-            keeping.put(connection, "ledger", terms)
+    if stored is None:
+        with home.writing() as connection:
+            lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
+            stored = keeping.settings(connection).get("ledger")
+            if stored is None:
+                terms = _merged(settings)
+                _consistent(terms)
+                keeping.put(connection, "ledger", terms)
+                return _read(terms)
+    terms = _merged(stored)
+    for name, value in settings.items():
+        if value is not None and value != terms[name]:
+            raise ValueError(f"the ledger in {home.where} has {name}={terms[name]!r}, not {value!r}")
+    return _read(terms)
+
+
+def _merged(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return Terms()._asdict() | {name: value for name, value in settings.items() if value is not None}
+
+
+def _read(terms: dict[str, Any]) -> Terms:
     return Terms(**terms)._replace(
         horizon=None if terms["horizon"] is None else timedelta(seconds=terms["horizon"]),
         parts=None if terms["parts"] is None else tuple(terms["parts"]),

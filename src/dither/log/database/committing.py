@@ -17,7 +17,8 @@ import sqlalchemy as sa
 
 from dither.log import record
 from dither.log.database import entering, rewarding
-from dither.log.database.home import Crossed, Home, Twice
+from dither.log.database.home import Home
+from dither.log.database.refusals import Crossed, Twice
 from dither.log.flushing import Flush
 from dither.log.terms import Terms
 

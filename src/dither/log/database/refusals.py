@@ -1,0 +1,68 @@
+"""What an error of a database means for a ledger, in a sentence that names the cure."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+AGAIN = ("40001", "40P01")  # what PostgreSQL calls a transaction that may be tried again: not serial, or a deadlock
+LOST = ("08", "57")  # the connection was lost, or the server stopped
+FORBIDDEN, READ_ONLY = "42501", "25006"
+GONE = ("42P01", "42703", "3F000")  # no such table, column, schema
+
+
+class Twice(Exception):
+    """A row that may be there once was there before. Another process was quicker."""
+
+
+class Crossed(OSError):
+    """Another transaction stood in the way. All of this one was taken back, and it may be tried again."""
+
+
+def of(reason: Any, driver: Any, *, done: str, where: str, postgres: bool) -> Exception | None:
+    """The error that a user gets; None: the driver's own, as it is about values that no column takes.
+
+    reason : what the driver has raised, without secrets, or NoResultFound where a row is missing that each ledger has;
+    driver : its module; done : "written" or "read"; where : what is shown of the place
+    """
+    state = getattr(reason, "sqlstate", None) or ""
+    words = str(reason).strip().splitlines()[0] if str(reason).strip() else repr(reason)
+    could_not = f"the ledger in {where} could not be {done} ({words}): nothing of the call is there"
+    if isinstance(reason, driver.IntegrityError):
+        return Twice(str(reason))
+    if isinstance(reason, sa.exc.NoResultFound) or state in GONE or "no such table" in words:
+        return FileNotFoundError(
+            f"{could_not}. Its tables, or rows of them, were deleted: restore it from a backup, or open it again to "
+            f"begin a new one"
+        )
+    if state == FORBIDDEN:
+        return PermissionError(
+            f"{could_not}. Reading needs SELECT on the tables of the ledger, writing INSERT, UPDATE and DELETE too, "
+            f"and a new ledger CREATE in the schema: grant it, or open the ledger as another role"
+        )
+    if state == READ_ONLY or "readonly database" in words:
+        return sealed(where, words)
+    if any(sign in words for sign in ("connection option", "bad value for")):
+        return ValueError(f"the URL of the ledger in {where} has an option that PostgreSQL does not take ({words})")
+    if isinstance(reason, (driver.ProgrammingError, driver.DataError)):
+        return None
+    if any(sign in words for sign in ("not a database", "malformed")):
+        return ValueError(f"{where} is not a ledger, or a damaged one ({words}): restore it from a backup")
+    if state in AGAIN:
+        return Crossed(
+            f"another transaction stood in the way of a call to the ledger in {where} ({words}): nothing of the call "
+            f"is there. Call again"
+        )
+    lost = postgres and state[:2] in ("", *LOST)
+    sure = "if the connection was lost in the commit, all of the call is there, else " * lost
+    return OSError(
+        f"the ledger in {where} could not be {done} ({words}): {sure}nothing of the call is there. Make the database "
+        f"reachable and writable, with room, and call again"
+    )
+
+
+def sealed(where: str, words: str = "it can only be read here") -> PermissionError:
+    """The error of a call that writes where this process may only read."""
+    return PermissionError(
+        f"the ledger in {where} could not be written ({words}): nothing of the call is there. Open it where it can be "
+        f"written: in a database that is no replica, or in a file and a folder that this user may write to"
+    )
