@@ -79,6 +79,10 @@ class Server:
                 cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description is not None else []
 
+    def end(self, backend):
+        """End a process of the server, and so a connection; it returns when it has ended."""
+        self.execute(f"SELECT pg_terminate_backend({backend}, 10000)")
+
     def stop(self):
         self.halt()
         shutil.rmtree(self.folder)

@@ -162,10 +162,12 @@ class Home:
         return True
 
     def _give_back(self, connection: sa.Connection) -> None:
-        """Take back a transaction that failed. What cannot be taken back, as the server is gone, is closed."""
+        """End a transaction without a commit. A connection that cannot do it, as the server is gone, is closed."""
         try:
             (connection if connection.in_transaction() else self.driver(connection)).rollback()
-        except Exception:  # it would be tried again, and logged
+            if self.postgres:
+                self.driver(connection).read_only = None  # as the server says: some sessions may only read
+        except Exception:  # the pool would try it again, and log it
             if self.shared:
                 connection.invalidate()
         connection.close()
@@ -196,7 +198,8 @@ class Home:
             connection = self._engine.connect()
             try:
                 if self.postgres:
-                    connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+                    self.driver(connection).read_only = True
                 connection.begin()
                 yield connection
             finally:

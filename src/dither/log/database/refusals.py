@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 AGAIN = ("40001", "40P01")  # what PostgreSQL calls a transaction that may be tried again: not serial, or a deadlock
 LOST = ("08", "57")  # the connection was lost, or the server stopped
-FORBIDDEN, READ_ONLY = "42501", "25006"
+FORBIDDEN, READ_ONLY = "42501", ("25006", "0A000")  # a replica does not even begin a transaction that writes
 GONE = ("42P01", "42703", "3F000")  # no such table, column, schema
 
 
@@ -39,7 +39,7 @@ def of(reason: Any, driver: Any, *, done: str, where: str, postgres: bool) -> Ex
             f"{could_not}. Reading needs SELECT on the tables of the ledger, writing INSERT, UPDATE and DELETE too, "
             f"and a new ledger CREATE in the schema: grant it, or open the ledger as another role"
         )
-    if state == READ_ONLY or "readonly database" in words:
+    if state in READ_ONLY or "readonly database" in words:
         return sealed(where, words)
     if any(sign in words for sign in ("connection option", "bad value for")):
         return ValueError(f"the URL of the ledger in {where} has an option that PostgreSQL does not take ({words})")
