@@ -7,6 +7,7 @@ import sqlalchemy as sa
 AGAIN = ("40001", "40P01")  # what PostgreSQL calls a transaction that may be tried again: not serial, or a deadlock
 LOST = ("08", "57")  # the connection was lost, or the server stopped
 FORBIDDEN, READ_ONLY = "42501", ("25006", "0A000")  # a replica does not even begin a transaction that writes
+UNPREPARED = ("26000", "42P05")  # a prepared statement is not there, or is there already
 GONE = ("42P01", "42703", "3F000")  # no such table, column, schema
 
 
@@ -41,6 +42,11 @@ def of(reason: Any, driver: Any, *, done: str, where: str, postgres: bool) -> Ex
         )
     if state in READ_ONLY or "readonly database" in words:
         return sealed(where, words)
+    if state in UNPREPARED:
+        return OSError(
+            f"{could_not}. A pooler between here and the database gives each transaction another connection, and "
+            f"prepared statements belong to one: leave prepare_threshold= out of the URL"
+        )
     if any(sign in words for sign in ("connection option", "bad value for")):
         return ValueError(f"the URL of the ledger in {where} has an option that PostgreSQL does not take ({words})")
     if isinstance(reason, (driver.ProgrammingError, driver.DataError)):
