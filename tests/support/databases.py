@@ -31,12 +31,13 @@ class Server:
     """A running server."""
 
     port = 5432  # names the socket
+    names = itertools.count()
 
     def __init__(self, *settings, of=None):
         """of : a running server that this one is to be a replica of."""
         self.folder = Path(tempfile.mkdtemp(prefix="dither-pg-"))
         self.data = self.folder / "data"
-        self._programs, self._schemas = programs(), itertools.count()
+        self._programs = programs()
         if os.getuid() == 0:
             shutil.chown(self.folder, USER)
         given = [f"unix_socket_directories={self.folder}", "listen_addresses=", "shared_buffers=32MB", *settings]
@@ -55,7 +56,8 @@ class Server:
 
     def halt(self):
         """As if it were killed."""
-        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+        if (self.data / "postmaster.pid").exists():
+            self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
 
     def restart(self):
         self.halt()
@@ -104,7 +106,7 @@ class Server:
 
     def new_name(self):
         """A name that nothing in the server has."""
-        return f"ledger_{os.getpid()}_{next(self._schemas)}"
+        return f"ledger_{os.getpid()}_{next(self.names)}"
 
     def execute(self, *statements, database="postgres"):
         """Run statements as the owner; -> the rows of the last one, [] where it gives none."""
@@ -120,8 +122,7 @@ class Server:
         self.execute(f"SELECT pg_terminate_backend({backend}, 10000)")
 
     def stop(self):
-        if (self.data / "postmaster.pid").exists():
-            self.halt()
+        self.halt()
         shutil.rmtree(self.folder)
 
     def _run(self, program, *arguments):
@@ -134,7 +135,8 @@ class Server:
             said = out.read().decode()
         Path(out.name).unlink()
         if done.returncode:
-            raise RuntimeError(f"{program} failed: {said}")
+            log = self.folder / "log"
+            raise RuntimeError(f"{program} failed: {said}{log.read_text()[-2000:] if log.exists() else ''}")
 
 
 class Pair:
@@ -150,14 +152,22 @@ class Pair:
         alone, ours = quote(str(self.primary.folder)), f"{self._hosts}&target_session_attrs=read-write"
         return self.primary.url().replace(f"host={alone}", f"host={ours}").replace("port=5432", "port=5432,5432")
 
+    def wait_for_replica(self):
+        """A commit returns when the replica has it, and shows it: until the next time that it is made."""
+        self.primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        self.primary.execute("ALTER SYSTEM SET synchronous_commit = remote_apply", "SELECT pg_reload_conf()")
+        self.primary._until("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
+
     def fail_over(self):
         """Kill the primary, and promote the replica."""
         self.primary.halt()
         self.replica.promote()
+        self.replica.execute("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
         self.primary, self.replica = self.replica, self.primary
 
     def mend(self):
         """Make the server that was killed a replica of the one that runs."""
+        self.replica.halt()
         self.replica.follow(self.primary)
 
     def stop(self):
