@@ -343,7 +343,7 @@ def test_who_has_looked_at_its_lease_keeps_it_until_its_transaction_ends(postgre
 
     thread = threading.Thread(target=take)
     with one.holding() as connection:
-        assert look(connection, one.database, held) is not None
+        assert look(connection, one.database, held, 0) is not None
         thread.start()
         waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
         until = time.monotonic() + 30
@@ -353,7 +353,7 @@ def test_who_has_looked_at_its_lease_keeps_it_until_its_transaction_ends(postgre
     thread.join()
     assert taken[0].fence == held.fence + 1
     with one.holding() as connection:
-        assert look(connection, one.database, held) is None
+        assert look(connection, one.database, held, 0) is None
     # seen red: `check` without FOR UPDATE
 
 

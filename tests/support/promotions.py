@@ -50,7 +50,7 @@ def work(home, out, seed):
 
 
 def promoted(pair, home, luck, lag):
-    """One round; -> the lines of all processes. lag : whether the replica stops to take in what comes, after a while."""
+    """One round; -> the lines of all processes. lag : whether the replica stops to follow after a while."""
     running = []
     for _ in range(PROCESSES):
         receive, send = os.pipe()

@@ -10,14 +10,13 @@ What it returns comes back once. So calls must only return what they found, and 
 
 import os
 import pickle
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from dither.base import errors
+from dither.base.interruption import Interruption
 
 RETRIES = 3  # other workers that get a call whose worker died: Dask's number
 HERE = "127.0.0.1"  # what is started here listens to this machine alone
@@ -61,39 +60,26 @@ class Workers:
         threads : threads of this process compute, whatever the backend is
         """
         joblib = _joblib()
+        processes = self.backend == "loky" and not threads
+        if processes and ahead == "all":  # loky forgets calls that wait behind its queue, and says so in a traceback
+            ahead = "2 * n_jobs"
         here = joblib.parallel_config("threading", n_jobs=self.jobs) if threads else BACKENDS[self.backend](self)
-        with here:
+        with here, Interruption() if processes else nullcontext() as interruption:
             work = joblib.Parallel(
                 return_as="generator" if ordered else "generator_unordered",
                 batch_size=1,
                 pre_dispatch=ahead,
             )
             try:
-                with _deaf() if self.backend == "loky" else nullcontext():
+                with interruption.deaf() if interruption else nullcontext():
                     answers = work(calls)
-                yield from answers
+                yield from interruption.between(answers) if interruption else answers
             except pickle.PicklingError as error:
                 lines = [line for line in str(error.__cause__ or error).splitlines() if line.strip('" ')]
                 raise TypeError(
                     f"a part cannot be sent to other processes ({lines[-1]}): write it in a file and name it "
                     "FILE.py:NAME, or compute in one process (jobs=1)"
                 ) from None
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that are started in here ignore Ctrl-C, which a terminal sends to all: this one stops them.
-
-    A process that ends by itself says so in a traceback of its own, and joblib looks for it in vain.
-    """
-    if threading.current_thread() is not threading.main_thread():  # no other thread may set it
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a process has from its parent what is ignored
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -165,6 +165,7 @@ def _features(frame: Any, *, fill: float | None, data: object) -> np.ndarray:
         if column.dtype == pl.String:
             levels = column.n_unique()
             if levels > LEVELS:
+                tabular.no_numbers_with_zeros(column, data)
                 raise ValueError(
                     f"column {column.name} of {data} has {levels:,} distinct texts, such as {column[0]!r}, and one-hot "
                     f"takes at most {LEVELS}: remove it, or put its levels into groups"

@@ -86,8 +86,8 @@ def opened(
     ledger.columns(acting.columns)
     rule, arms = others.rule, None if keeper is None else keeper.catalogue
     decider = Decider(acting, ledger, learner, rule=rule, shadow=shadow, catalogue=arms, kept=kept)
-    spending = turns.budgets_of(ledger, budgets)
-    in_turn = turns.Turns(ledger, decider, spending, learner.replay(0).bandit.kept)
+    turns.settle(ledger, budgets)
+    in_turn = turns.Turns(ledger, decider, learner.replay(0).bandit.kept)
     in_turn.fits(store=kept.store, shadows=[shadow, learner.stands.shadow], rule=rule is not None)
     return Parts(learner, keeper, decider, in_turn)
 

@@ -15,14 +15,17 @@ from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.decision import Choice
 from dither.features import Catalogue
 from dither.live import opening, settling, turns
-from dither.live.deciding import Kept
+from dither.live.deciding import Entry, Kept
 from dither.live.learner import Pace
 from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
 from dither.log.database import lessons
+from dither.log.database.committing import Stale
 from dither.log.reward_rules import Answer, Many
+from dither.log.troubles import Trouble
 
+TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 
 
@@ -153,6 +156,7 @@ class Live:
                 budgets=budgets,
                 load={"known": known, "model": model},
             )
+            self._anew()
         except BaseException:
             self.ledger.close()
             raise
@@ -218,14 +222,27 @@ class Live:
         """
         self._look()
         call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        for _ in range(TRIES):
+            try:
+                entry = self._decided(call)
+            except Stale:  # nothing is stored, and nobody has seen the choice
+                self._anew()
+            else:
+                return _shown(entry.choice, [row["id"] for row in entry.rows])
+        raise OSError(
+            f"the ledger in {self.ledger.database.where} was changed {TRIES} times while this decision was made "
+            f"(arms, shadows, erasures): nothing of the call is there. Call again, and change it less often"
+        )
+
+    def _decided(self, call: Call) -> Entry:
+        """The decision, which is stored. Raises Stale where the ledger is not the one that this process knows."""
         if self._turns.needed:
-            entry = self._turns.decide(call)
-        elif costs is not None:
+            return self._turns.decide(call)
+        if call.costs is not None:
             raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
-        else:
-            entry = self._decider.decide(call)
-            self.ledger.committer.enter(entry.rows, entry.lessons)
-        return _shown(entry.choice, [row["id"] for row in entry.rows])
+        entry = self._decider.decide(call)
+        self.ledger.committer.enter(entry.rows, entry.lessons, basis=entry.basis)
+        return entry
 
     @overload
     def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
@@ -255,8 +272,8 @@ class Live:
         What it has learnt is taken by the next decision.
         """
         self._learner.warn(stacklevel=3)
-        if self._keeper is not None and self._keeper.catalogue.version < self._learner.arms:
-            self._keeper.look()
+        if self._learner.mark != self.ledger.database.mark:
+            self._learner.attempt("looking", self._anew)
 
     def learn(self) -> int:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
@@ -267,7 +284,7 @@ class Live:
     def expire(self, now: Any = None) -> int:
         """Close the decisions whose horizon has passed (`log.Ledger.expire`), and learn their defaults."""
         unpaid = self.ledger.expire(now)
-        self.learn()
+        self._learner.attempt("learning", self.learn)
         return unpaid
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
@@ -277,14 +294,41 @@ class Live:
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase the data of some decisions (`log.Ledger.erase`). The bandit is made again from all others."""
         erased = self.ledger.erase(ids, **where)
-        self._anew()
-        self._turns.rounds()  # what a baseline's rounds add up to, without those that were erased
+        self._changed()
+        # what a baseline's rounds add up to, without those that were erased
+        self._learner.attempt("looking", self._turns.rounds)
         return erased
 
-    def _anew(self) -> None:
-        """Learn what the ledger says after a change, and write a snapshot of it."""
+    def _changed(self) -> None:
+        """Learn what the ledger says after a change, which is committed, and write a snapshot of it."""
+        self._learner.attempt("learning", self._learnt_anew)
+        self._learner.attempt("snapshot", self._learner.keep)
+
+    def _learnt_anew(self) -> None:
         self._learner.follow(replay=True)
-        self._learner.keep()
+        self._anew()
+
+    def _anew(self) -> None:
+        """Know all that changes rarely as the ledger has it by now, and stand where it does.
+
+        The mark is read first. So if the ledger is changed meanwhile, the next decision sees that it has another one.
+        """
+        mark = self._learner.latest()
+        self.ledger.look(anew=True)
+        if self._keeper is not None:
+            self._keeper.look()
+        self._turns.look()
+        self._learner.follow(replay=self._learner.holds)
+        self.ledger.database.mark = mark
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """What failed beside calls that were answered, the newest last: at most 100, of this process.
+
+        Such as a batch that the model could not learn, or a snapshot for which the disk had no room. It is tried again
+        later, with growing pauses, and decisions go on. Each is a line of the logger "dither.live" too.
+        """
+        return self.ledger.troubles
 
     @property
     def budgets(self) -> dict[str, Any]:
@@ -310,8 +354,7 @@ class Live:
         with self.ledger.holding() as connection:
             lessons.hold(connection)
             settling.put_shadow(connection, shadow, learns=learns)
-        self.ledger.look()  # its features have the names of the shadow, where they had none
-        self._anew()
+        self._changed()
 
     def read(self, *, rewards: str | None = None) -> Logged:
         """The log, ready for `dither.ope`."""
@@ -322,6 +365,8 @@ class Live:
 
         of : "bandit" or "shadow". The streams in it are those with which they began.
         """
+        if not self._learner.stands_there():
+            self._learner.attempt("looking", self._anew)
         sums = self._turns.rounds() if of == "bandit" else None
         with self.ledger.turn, self._learner.lock:
             self._learner.stands.name(self.ledger.columns(None))
@@ -387,13 +432,16 @@ class Live:
         if self._refreshing.acquire(blocking=False):
             try:
                 self._next = clock.monotonic() + self._refresh
-                self.ledger.look()
-                if self._keeper is not None:
-                    self._keeper.look()
-                if not self._learner.holds:
-                    self._learner.follow(replay=False)
+                self._learner.attempt("looking", self._seen)
             finally:
                 self._refreshing.release()
+
+    def _seen(self) -> None:
+        self.ledger.look()
+        if self._learner.latest() != self.ledger.database.mark:
+            self._anew()
+        elif not self._learner.holds:
+            self._learner.follow(replay=False)
 
     def _forked(self) -> None:
         """In the child of a fork: locks of its own, and draws of its own."""

@@ -6,6 +6,7 @@ read, batches                       a log with NumPy views, whole or in pieces o
 from_columns, open_bandit           tables that others wrote
 dsjson, vw_text                     logs of Vowpal Wabbit
 FORMATS                             all readers by name, as `dither evaluate --format` takes them
+Trouble                             what failed beside a call of a ledger that was answered
 receipt                             the least exposure that each arm had
 warm_start                          teach a bandit the rewards of a log
 """
@@ -18,6 +19,7 @@ from dither.log.logged import ByArm, Logged
 from dither.log.reader import batches, read
 from dither.log.record import Recorded, RecordedMany
 from dither.log.sources import FORMATS
+from dither.log.troubles import Trouble
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
 from dither.log.warm import Learnt, RewardWarning, warm_start
@@ -37,6 +39,7 @@ __all__ = [
     "RecordedMany",
     "Report",
     "RewardWarning",
+    "Trouble",
     "batches",
     "dsjson",
     "from_columns",

@@ -20,6 +20,7 @@ from dither.log import address, flushing, record, reward_rules, schema, stated, 
 from dither.log.logged import Logged
 from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
 from dither.log.reward_rules import Answer, Many, id_text
+from dither.log.troubles import Trouble
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -148,14 +149,19 @@ class Ledger:
 
             with self.holding() as connection:
                 lessons.hold(connection)
+                before = lessons.changes(connection).mark
                 self._facts[name] = tuple(keeping.settle(connection, **{name: value})[name])
+                self.database.moved(before, lessons.changes(connection).mark)
         return self._facts.get(name)
 
-    def look(self) -> None:
-        """Read the names of features and the ids of slots, which another process may have passed."""
+    def look(self, *, anew: bool = False) -> None:
+        """Read the names of features and the ids of slots, which another process may have passed.
+
+        anew : also those that are known, since the ledger may be another one
+        """
         from dither.log.database import keeping
 
-        if len(self._facts) < 2:
+        if anew or len(self._facts) < 2:
             with self.database.reading() as connection:
                 about = keeping.facts(connection)
             self._facts = {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
@@ -200,6 +206,11 @@ class Ledger:
         ]
         answers = self.committer.submit(committing.Rewarding(sent)) if sent else []
         return answers if many else answers[0]
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """What failed beside calls that were answered, the newest last; `Live.troubles` says more."""
+        return self.database.troubles.latest
 
     @property
     def closed(self) -> bool:

@@ -153,13 +153,15 @@ class _Piece:
         return ids.select(hashed).to_series().fill_null(NO_ID).to_numpy()
 
 
-def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
-    """A lazy frame of a file; in CSV the columns in `text` stay as written."""
+def scanned(
+    path: Path, text: Collection[str] = TEXTS, *, names: Collection[str] = (), numbers: Collection[str] = ()
+) -> Any:
+    """A lazy frame of a file. text, names, numbers : columns of a CSV file, as for `reading.scan`"""
     no_database(path)
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty: there is nothing to evaluate")
     with storage.readable(path):
-        scan = reading.scan(path, text=text)
+        scan = reading.scan(path, text=text, names=names, numbers=numbers)
         scan.collect_schema()
     return scan
 
@@ -204,7 +206,10 @@ def framed(source: Any) -> Any:
 def _of_pandas(source: Any) -> Any:
     """A pandas frame in polars. Columns of nulls lose the type text, since pandas has no type for them."""
     pl = schema.polars()
-    frame = pl.from_pandas(source)
+    try:
+        frame = pl.from_pandas(source)
+    except ImportError:
+        raise errors.missing_extra("pyarrow", extra="frames") from None
     empty = [name for name in frame.columns if name in schema.COLUMNS and frame[name].null_count() == frame.height]
     return frame.with_columns(pl.lit(None).alias(name) for name in empty)
 

@@ -44,6 +44,7 @@ COLUMNS = {  # name -> what it holds
 }
 KINDS = ("exact", "monte_carlo", "estimated", "none")  # of propensities; the most exact comes first
 USABLE = KINDS[:3]
+BETWEEN = (631_152_000, 4_102_444_800)  # seconds since 1970 of 1990 and of 2100, where a number is read as a time
 REQUIRED = ("arm", "reward", "propensity")
 DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight"))
 EVENT = {  # columns of the file of rewards; each row is a reward that was received
@@ -116,11 +117,12 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
             continue
         fits = _fits(have, what) or (what == "whole" and _whole(frame, name, have))
         odd = "" if fits and what != "time" else _odd(frame, name, have, what)
+        kind = "text" if fits and have == polars().String else "numbers" if fits else have
         if not fits or odd:
             theirs = (names or {}).get(name, name)
             raise ValueError(
                 f"column {name!r}{'' if theirs == name else f' (your {theirs!r})'} of {where} must hold "
-                f"{_WORDS[what]}, got {'text' if fits else have}{odd}"
+                f"{_WORDS[what]}, got {kind}{odd}"
                 + (": name it with dither.log.from_columns(..., arm=...)" if name == "arm" else "")
             )
         casts.append(_cast(name, have, what))
@@ -138,7 +140,7 @@ def separated(names: Any) -> str:
 
 _WORDS = {
     "text": "text",
-    "time": "dates with times",
+    "time": "dates with times, or seconds (or milli-, micro-, nanoseconds) since 1970, from 1990 to 2100",
     "whole": "whole numbers",
     "number": "numbers",
     "texts": "lists of arm ids",
@@ -157,7 +159,8 @@ def _fits(have: Any, what: str) -> bool:
     if what == "text":
         return have in (pl.String, pl.Categorical, pl.Enum) or have.is_integer()
     if what == "time":
-        return have == pl.String or (have.is_temporal() and have != pl.Duration and have != pl.Time)
+        calendar = have.is_temporal() and have != pl.Duration and have != pl.Time
+        return have == pl.String or have.is_numeric() or calendar
     return have.is_numeric() or have == pl.Boolean if what == "number" else have.is_integer()
 
 
@@ -170,8 +173,8 @@ def _whole(frame: Any, name: str, have: Any) -> bool:
 def _cast(name: str, have: Any, what: str) -> Any:
     pl = polars()
     column = pl.col(name)
-    if what == "time" and have == pl.String:
-        return _moments(column)
+    if what == "time" and (have == pl.String or have.is_numeric()):
+        return _moments(column) if have == pl.String else _since_1970(column)
     if what == "time" and have != pl.Null:
         zone = have.time_zone if have == pl.Datetime else None
         column = column.cast(pl.Datetime("us", zone))
@@ -191,14 +194,38 @@ def _moments(column: Any) -> Any:
     )
 
 
-def _odd(frame: Any, name: str, have: Any, what: str) -> str:
-    """Words for the first text in a column that is not of the kind wanted, with its row; "" where there is none."""
+def _since_1970(column: Any) -> Any:
+    """Numbers as times: seconds, or milli-, micro- or nanoseconds, since 1970; null outside `BETWEEN`.
+
+    The four do not overlap there, so each number says itself what it is.
+    """
     pl = polars()
-    if have != pl.String or what not in ("number", "whole", "time"):
+    number = column.cast(pl.Float64, strict=False).fill_nan(None)
+    micros = pl.lit(None, dtype=pl.Int64)
+    for factor in (1, 10**3, 10**6, 10**9):  # parts of a second
+        least, most = (year * factor for year in BETWEEN)
+        exact = column.cast(pl.Int64, strict=False)  # a float64 does not have every nanosecond
+        if factor > 10**6:
+            value = exact // (factor // 10**6)
+        else:
+            value = ((number * (10**6 // factor)).round()).cast(pl.Int64, strict=False)
+        micros = pl.when(number.is_between(least, most, closed="left")).then(value).otherwise(micros)
+    return micros.cast(pl.Datetime("us", "UTC")).alias(column.meta.output_name())
+
+
+def _odd(frame: Any, name: str, have: Any, what: str) -> str:
+    """Words for the first value in a column that is not of the kind wanted, with its row; "" where there is none."""
+    pl = polars()
+    numeric = what == "time" and have.is_numeric()
+    if not numeric and (have != pl.String or what not in ("number", "whole", "time")):
         return ""
-    read = _moments(pl.col(name)) if what == "time" else pl.col(name).cast(dtype(what), strict=False)
+    if numeric:
+        read = _since_1970(pl.col(name))
+    else:
+        read = _moments(pl.col(name)) if what == "time" else pl.col(name).cast(dtype(what), strict=False)
     wrong = frame.lazy().select(name, read.is_null().alias("wrong")).with_row_index("row")
-    first = wrong.filter(pl.col("wrong") & pl.col(name).is_not_null()).head(1).collect()
+    there = pl.col(name).is_not_null() & (pl.col(name).is_not_nan() if have.is_float() else True)
+    first = wrong.filter(pl.col("wrong") & there).head(1).collect()
     return f", such as {first[name][0]!r} in row {first['row'][0]}" if first.height else ""
 
 

@@ -135,12 +135,15 @@ class LogSource:
     def table(self, columns: set[str]) -> Logged:
         """A table with ids of arms."""
         files = self._files()
-        settings: dict[str, Any] = {"kind": self.kind, "text": self.text, **self.settings}
+        settings: dict[str, Any] = {"kind": self.kind, **self.settings}
+        settings["text"] = (*self.text, *_several(settings.get("text", ())))
         named = {name: self.names.get(name, name) for name in schema.REQUIRED}
         if "cost" in settings:
             named.pop("reward")
-        as_written = {named["arm"], *self.text, *(settings[n] for n in reader.TEXTS if n in settings)}
-        scans = [reader.scanned(path, as_written) for path in files]
+        as_written = [settings[name] for name in reader.TEXTS if name in settings]
+        names = {named["arm"], *settings["text"]}
+        numbers = {*named.values(), settings.get("cost", ""), *_several(settings.get("features", ()))} - {named["arm"]}
+        scans = [reader.scanned(path, as_written, names=names, numbers=numbers) for path in files]
         for path, scan in zip(files, scans, strict=True):
             present = list(scan.collect_schema())
             self._says_kind(path, present)
@@ -165,7 +168,8 @@ class LogSource:
 
     def _scan(self, path: Path, columns: set[str]) -> reader.Scan:
         """A lazy frame of the columns that are needed of a file, with our names and types."""
-        pl, scan = schema.polars(), reader.scanned(path, {*reader.TEXTS, *self.text})
+        numbers = [self.names.get(name, name) for name in ("reward", "propensity")]
+        pl, scan = schema.polars(), reader.scanned(path, reader.TEXTS, names=self.text, numbers=numbers)
         present = list(scan.collect_schema())
         ours = {theirs: ours for ours, theirs in self.names.items()}
         ours |= {name: f"{name} (not named)" for name in present if name in self.names and name not in ours}
@@ -219,6 +223,11 @@ class LogSource:
         if name == "propensity":
             parts += [", or estimate it with dither.ope.propensities_from and say ", Option("kind", "estimated")]
         raise Refused(*parts)
+
+
+def _several(names: Any) -> list[str]:
+    """Names of columns, of which a user may give one as it is."""
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _says_arms(where: Path, what: str) -> Refused:

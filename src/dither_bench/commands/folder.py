@@ -82,5 +82,5 @@ def gallery(
                 continue
             summary = summaries.of_request(request, Store(results / STORE), processor=here)
             if summary is not None:
-                paths.append(summaries.write(summary, out))
+                paths.append(summaries.write(summaries.with_earlier(summary, out), out))
     terminal.written(console, [*paths, *gallery.write(out)])

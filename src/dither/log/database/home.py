@@ -22,13 +22,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither.base import errors, forks
-from dither.log import address
+from dither.log import address, troubles
 from dither.log.database import journal, refusals
 from dither.log.database.sql_tables import PREFIX
 
 IDLE = 60  # seconds after which a connection may have been dropped on the way, without a word
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
-NEWEST = "0003"  # the newest migration
+NEWEST = "0004"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
 
@@ -51,6 +51,8 @@ class Home:
         self._lock, self._wait = threading.RLock(), wait
         self._reads, self._read = 0, threading.Condition()  # how many readers there are
         self.lost = 0  # how often the database failed
+        self.troubles = troubles.Troubles()
+        self.mark = 0  # of what this process knows of the things that change rarely (`lessons.Changes`)
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
@@ -131,6 +133,14 @@ class Home:
             number = self._journal.wrote() if self._journal is not None else 0
         if not later:
             self.reach(number)
+
+    def moved(self, before: int, mark: int) -> None:
+        """Say that this process has made a change, in a transaction that found the mark `before` it.
+
+        If it knew all changes up to there, it knows this one too.
+        """
+        if self.mark == before:
+            self.mark = mark
 
     def _to_write(self) -> sa.Connection:
         """The connection of the last writing, or another one, where none is open or the server has closed it."""
@@ -258,18 +268,22 @@ class Home:
         cursor = self.driver(connection).execute(text, [parameters[name] for name in names])
         return cursor.fetchall() if cursor.description is not None else []
 
-    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-        """Insert rows, with their values in the order of the columns."""
+    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
+        """Insert rows, with their values in the order of the columns; -> what the statement returns for a single row.
+
+        None: there are none or several, or it returns nothing.
+        """
         if not rows:
-            return
+            return None
         text, names = self._texts.get(statement) or self._compiled(statement, columns)
         if list(names) != columns:
             raise ValueError(f"the parameters {names} are not in the order {columns}")
         with contextlib.closing(self.driver(connection).cursor()) as cursor:
             if len(rows) == 1:
                 cursor.execute(text, rows[0])
-            else:
-                cursor.executemany(text, rows)
+                return None if cursor.description is None else cursor.fetchone()
+            cursor.executemany(text, rows)
+        return None
 
     def _compiled(self, statement: Any, columns: list[str] | None = None) -> tuple[str, tuple[str, ...]]:
         compiled = statement.compile(self._engine, column_keys=columns)

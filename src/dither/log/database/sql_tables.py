@@ -96,6 +96,7 @@ batches = sa.Table(
     sa.Column("rows", sa.Integer, nullable=False),
     sa.Column("fence", Whole, nullable=False),  # of the learner that made it
     sa.Column("slots", sa.Integer),  # how many disjoint slots the bandit has from here on, where it has slots
+    sa.Column("mark", Whole),  # random: another history has another one; null: made by an older dither
 )
 
 snapshots = sa.Table(
@@ -119,6 +120,8 @@ lease = sa.Table(  # one row
     sa.Column("erased", Whole, nullable=False),  # number of the last erasure: a state from before it is not to be used
     sa.Column("arms", Whole, nullable=False, server_default="0"),  # version of the catalogue
     sa.Column("shadow", Whole, nullable=False, server_default="0"),  # number of the shadow, 0 before the first
+    sa.Column("mark", Whole, nullable=False, server_default="0"),  # random, new with each of these changes
+    sa.Column("length", Whole),  # of the lease, in microseconds; null: taken by an older dither
 )
 
 erasures = sa.Table(
