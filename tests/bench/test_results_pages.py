@@ -31,7 +31,7 @@ def text(name):
 
 def test_the_pages_are_what_the_summaries_make():
     """Seen red with a verdict changed by hand, and with a digit of a regret in h1.json changed."""
-    for path, made in results_pages.made(DOCS).items():
+    for path, made in results_pages.pages(DOCS).items():
         assert "<!-- made: " in made
         assert path.read_text("utf-8") == made, "make them again with 'make gallery'"
 

@@ -294,7 +294,7 @@ class Ledger:
         with self.turn:
             with self.database.writing() as connection:
                 erased = erasing.erase(connection, self.database, by, sought if ids is not None else [sought])
-            self.database.truncate()
+            self.database.erased()
         return erased
 
     def read(self, *, rewards: str | None = None) -> Logged:

@@ -16,11 +16,15 @@ from dither.base import errors
 from dither.base.errors import Option, Refused
 from dither.log import reader, schema, storage
 from dither.log.check import came_before
+from dither.log.coba_results import coba
+from dither.log.criteo_text import criteo
 from dither.log.foreign import filled_up, from_columns, open_bandit
+from dither.log.kuairand_table import kuairand
 from dither.log.logged import Logged
 from dither.log.reader import Pieces
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
+from dither.log.yahoo_today import yahoo
 
 ROWS = 100_000  # of a piece
 ALWAYS = (  # columns that are read for every estimate and for the checks of the log
@@ -288,6 +292,10 @@ FORMATS = {
     "obd": Format(open_bandit, "columns of the Open Bandit Dataset: in memory", arms="arms"),
     "dsjson": Format(dsjson, "Vowpal Wabbit's --dsjson: in memory", features=True),
     "dat": Format(vw_text, "Vowpal Wabbit's text with cb labels: in memory", arms="K", features=True),
+    "criteo": Format(criteo, "Criteo's counterfactual text (|l, |p, |f): in memory", features=True),
+    "yahoo": Format(yahoo, "Yahoo's Today module, R6A and R6B: in memory", features=True),
+    "kuairand": Format(kuairand, "the rows of KuaiRand that were drawn at random: in memory", arms="arms"),
+    "coba": Format(coba, "coba's results, one JSON array a line: in memory", arms="arms", features=True),
 }
 
 
@@ -299,11 +307,12 @@ def typed(name: str, text: str, annotation: Any) -> Any:
         if text.lower() not in ("true", "false"):
             raise ValueError(f"option {name} must be true or false, got {text!r}")
         return text.lower() == "true"
-    if int in types and str not in types:
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(f"option {name} must be a whole number, got {text!r}") from None
+    for number, word in ((int, "a whole number"), (float, "a number")):
+        if number in types and str not in types:
+            try:
+                return number(text)
+            except ValueError:
+                raise ValueError(f"option {name} must be {word}, got {text!r}") from None
     lists = any(getattr(one, "__origin__", None) is not None for one in types)
     if lists and ("," in text or str not in types):
         return [part.strip() for part in text.split(",")]

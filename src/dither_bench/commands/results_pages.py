@@ -13,12 +13,12 @@ from dither_bench.show.summaries import Summary
 PAGES = ("results.md", "differences.md", "neural.md")
 
 
-def made(docs: Path) -> Mapping[Path, str]:
+def pages(docs: Path) -> Mapping[Path, str]:
     """Each page with what is made of the summaries there."""
     every: Mapping[str, Summary] = said.of(gallery.read(docs / "results"))
     return {docs / name: said.fill((docs / name).read_text("utf-8"), every) for name in PAGES}
 
 
 if __name__ == "__main__":
-    for path, text in made(Path("docs")).items():
+    for path, text in pages(Path("docs")).items():
         files.text(path, text)

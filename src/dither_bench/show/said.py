@@ -25,13 +25,13 @@ RELATIONS = {"below": "Below {}", "open": "Not told apart from {}", "above": "Ab
 def fill(text: str, every: Mapping[str, Summary]) -> str:
     """The page with its places filled. Raises LookupError for a place that nothing is made for."""
 
-    def made(match: re.Match[str]) -> str:
+    def lines_of(match: re.Match[str]) -> str:
         kind, _, names = match[2].partition(" ")
         errors.among("kind of sentences", kind, MAKERS)
         lines = MAKERS[kind](every, names.split())
         return match[1] + "\n".join(lines) + "\n" + match[3]
 
-    return PLACE.sub(made, text)
+    return PLACE.sub(lines_of, text)
 
 
 def values_of(summary: Summary) -> pl.DataFrame:
@@ -82,15 +82,13 @@ def _values(figure: Figure, values: pl.DataFrame) -> str:
 
 def _orders(figure: Figure, gaps: pl.DataFrame) -> str:
     """How many orders agree; which do not. Empty where none is published."""
-    known = gaps.filter(pl.col("order") != "-")
-    if known.is_empty():
+    theirs = gaps.filter(pl.col("order") != "-")
+    if theirs.is_empty():
         return ""
-    count = Counter(known["order"])
-    text = (
-        f"of {known.height} published ones {count['agrees']} agree, {count['disagrees']} disagree, and the errors leave"
-    )
-    against = known.filter(order="disagrees")
-    of = "" if against.is_empty() else f". Those that disagree: {_places(figure, against, of=known)}"
+    count = Counter(theirs["order"])
+    text = f"of {theirs.height} published ones {count['agrees']} agree, {count['disagrees']} disagree, and the errors leave"
+    against = theirs.filter(order="disagrees")
+    of = "" if against.is_empty() else f". Those that disagree: {_places(figure, against, of=theirs)}"
     return f"{text} {count[ratios.OPEN]} open{of}"
 
 

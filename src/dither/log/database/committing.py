@@ -198,6 +198,7 @@ class Committer:
         try:
             if self._taught and self.teacher is not None:
                 self.teacher.after()  # outside the tries: the rows are there
+            self._home.wipe()
         except Exception as reason:  # no call is refused for it, since what it asked for is there
             self.teacher.failed(reason)  # type: ignore[union-attr]
         finally:

@@ -59,8 +59,15 @@ class Home:
         self._written_at = 0.0  # by time.monotonic(), when it was last used
         self._parents: list[Any] = []
         self._engine = self._new_engine()
+        self._preparing, self._prepared = False, False  # whether the migrations run now, and have run
+        self._began = False  # whether it was a ledger before
+        self._file: journal.Identity | None = None  # for which they have
+        self._written_to: journal.Identity | None = None  # the file that the writer has open
+        self._unwiped, self._wiping = False, troubles.Pause()  # whether the journal has what was erased
         try:
-            self._prepare()
+            self._ready()
+            self._unwiped = self._has_erased()
+            self.wipe()
         except BaseException:
             self.close()
             raise
@@ -80,11 +87,14 @@ class Home:
         else:
             url = sa.URL.create("sqlite", database=None if self.file is None else str(self.file))
             engine = sa.create_engine(url, connect_args=settings, poolclass=pool)
-            sa.event.listen(engine, "connect", self._opened)
+        sa.event.listen(engine, "connect", self._opened)
         sa.event.listen(engine, "begin", _begun)
         return engine
 
-    def _opened(self, connection: Any, _: Any) -> None:
+    def _opened(self, connection: Any, record: Any) -> None:
+        record.info["file"] = None if self.file is None else journal.identity(self.file)
+        if self._sealed:
+            return
         for pragma in (
             "journal_mode=WAL",
             "synchronous=NORMAL",
@@ -111,6 +121,7 @@ class Home:
         if self._sealed:
             raise refusals.sealed(self.where)
         with self._lock, self._told("written"):
+            now = self._ready()
             connection = self._to_write()
             try:
                 if not self.postgres:
@@ -118,12 +129,13 @@ class Home:
                 elif not self._wait:  # for this transaction, as a pooler may give the session to others
                     self.driver(connection).execute("SET LOCAL synchronous_commit = off")
                 if self._journal is not None:
-                    self._journal.hold()
+                    self._journal.hold(self._written_to, now)
                 yield connection
                 (connection if connection.in_transaction() else self.driver(connection)).commit()
             except journal.Removed:
                 self._give_back(connection)
                 self._engine.dispose()  # the next call opens what is there now
+                self.lost += 1
                 raise
             except BaseException:
                 self._give_back(connection)
@@ -133,6 +145,26 @@ class Home:
             number = self._journal.wrote() if self._journal is not None else 0
         if not later:
             self.reach(number)
+
+    def _ready(self) -> journal.Identity | None:
+        """Run the migrations that are missing, where this may be another database than that for which they ran.
+
+        -> which file it is now; None: it is in no file. Raises Removed where there is none any more.
+        """
+        file = None if self.file is None else journal.identity(self.file)
+        if self._preparing or (self._prepared and file == self._file):
+            return file
+        with self._lock:
+            if self._journal is not None and self._file is not None:
+                self._journal.fits(self._file, file)
+            self._preparing = True
+            try:
+                self._prepare()
+            finally:
+                self._preparing = False
+            file = None if self.file is None else journal.identity(self.file)
+            self._prepared, self._began, self._file = True, True, file
+        return file
 
     def moved(self, before: int, mark: int) -> None:
         """Say that this process has made a change, in a transaction that found the mark `before` it.
@@ -150,8 +182,13 @@ class Home:
             connection.close()
             self.lost += 1  # what comes next may be another server
             connection = None
-        options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
-        return connection or self._engine.connect().execution_options(**options)
+        if connection is None:
+            options: dict[str, Any] = (
+                {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
+            )
+            connection = self._engine.connect().execution_options(**options)
+            self._written_to = connection.info.get("file")
+        return connection
 
     def _alive(self, driver: Any) -> bool:
         """Whether the connection that was last used for writing is open still.
@@ -205,7 +242,13 @@ class Home:
             stack.enter_context(self._told("read"))
             if self._sealed:
                 stack.enter_context(self._unchanged())
+            file = self._ready()
             connection = self._engine.connect()
+            if connection.info.get("file") != file:  # it was opened before the file was replaced
+                connection.invalidate()
+                connection.close()
+                self._engine.dispose()
+                connection = self._engine.connect()
             try:
                 if self.postgres:
                     connection.execution_options(isolation_level="REPEATABLE READ")
@@ -250,6 +293,8 @@ class Home:
                 raise
             if isinstance(refusal, OSError):
                 self.lost += 1
+            if isinstance(refusal, FileNotFoundError):  # maybe the backup of an older dither was put in its place
+                self._prepared = False
             if self.postgres and isinstance(refusal, PermissionError):
                 self._engine.dispose()  # the address may lead to another server by the next call
             raise refusal from None
@@ -314,11 +359,49 @@ class Home:
         if self._journal is not None and not self._wait:
             self._journal.sync()
 
-    def truncate(self) -> None:
-        """Let no copy of what was erased stay in the journal of a SQLite file."""
-        if self.file is not None:
-            with self._lock, self._told("written"), self._engine.connect() as connection:
-                self.driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def erased(self) -> None:
+        """Let no copy of what was erased stay in the journal of a SQLite file.
+
+        A reader of an earlier moment needs the journal, and nobody waits for it: then that is a trouble, and later
+        calls do it, or the next opening.
+        """
+        self._unwiped = self.file is not None
+        self._wiping.passed()
+        self.wipe()
+        if self._unwiped:
+            self.troubles.add(
+                "erasing",
+                f"copies of what was erased are still in the journal {self.file}-wal, since a reader of an earlier "
+                f"moment has it open: they go with one of the next writes, or with the next opening",
+            )
+
+    def wipe(self) -> None:
+        """Empty the journal, where it has what was erased and nobody reads it. No call fails for it."""
+        if not self._unwiped or not self._wiping.over:
+            return
+        try:
+            self._unwiped = self._busy()
+        except (OSError, ValueError) as reason:
+            self.troubles.add("erasing", f"the journal could not be emptied ({troubles.in_words(reason)})", reason)
+        if self._unwiped:
+            self._wiping.failed()
+
+    def _busy(self) -> bool:
+        """Move the journal into the file, and cut it to nothing; -> whether a reader was in the way."""
+        with self._lock, self._told("written"), self._engine.connect() as connection:
+            driver = self.driver(connection)
+            driver.execute("PRAGMA busy_timeout=0")
+            try:
+                return bool(driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            finally:
+                driver.execute(f"PRAGMA busy_timeout={WAIT * 1000}")
+
+    def _has_erased(self) -> bool:
+        """Whether the journal may have what was erased, by a process that has ended before it could empty it."""
+        if self.file is None or not os.path.exists(f"{self.file}-wal") or not os.path.getsize(f"{self.file}-wal"):
+            return False
+        with self.reading() as connection:
+            return bool(connection.scalar(sa.text(f"SELECT erased FROM {PREFIX}lease")))
 
     def close(self) -> None:
         """Sync, and close all connections.
@@ -358,6 +441,7 @@ class Home:
         self._reads, self._read = 0, threading.Condition()
         self._parents.append(self._writer)  # of PostgreSQL: closing it would end the parent's
         self._writer = None
+        self._preparing = False
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._engine.dispose(close=False)
         if self.shared:
@@ -366,8 +450,11 @@ class Home:
     def _prepare(self) -> None:
         """Make the tables, or bring them to the newest migration. One process does it, the others wait."""
         with self.reading() as connection:
-            if self._version(connection) == NEWEST:
-                return
+            version = self._version(connection)
+        if version == NEWEST:
+            return
+        if version is None and self._began:
+            raise refusals.deleted(self.where)
         with self.writing() as connection:
             if self.postgres:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_MIGRATING})"))

@@ -31,10 +31,7 @@ def of(reason: Any, driver: Any, *, done: str, where: str, postgres: bool) -> Ex
     if isinstance(reason, driver.IntegrityError):
         return Twice(str(reason))
     if isinstance(reason, sa.exc.NoResultFound) or state in GONE or "no such table" in words:
-        return FileNotFoundError(
-            f"{could_not}. Its tables, or rows of them, were deleted: restore it from a backup, or open it again to "
-            f"begin a new one"
-        )
+        return deleted(where, words)
     if state == FORBIDDEN:
         return PermissionError(
             f"{could_not}. Reading needs SELECT on the tables of the ledger, writing INSERT, UPDATE and DELETE too, "
@@ -71,4 +68,12 @@ def sealed(where: str, words: str = "it can only be read here") -> PermissionErr
     return PermissionError(
         f"the ledger in {where} could not be written ({words}): nothing of the call is there. Open it where it can be "
         f"written: in a database that is no replica, or in a file and a folder that this user may write to"
+    )
+
+
+def deleted(where: str, words: str = "it has no tables") -> FileNotFoundError:
+    """The error of a call where the tables of a ledger are gone, or rows that each ledger has."""
+    return FileNotFoundError(
+        f"the ledger in {where} is no longer there ({words}): nothing of the call is there. Its tables, or rows of "
+        f"them, were deleted: restore it from a backup, or open it again to begin a new one"
     )
