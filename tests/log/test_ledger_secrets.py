@@ -33,6 +33,7 @@ REFUSED = [  # what cannot be opened, as no server is there, or as it is no URL 
     "postgresql://127.0.0.1:1/news?user=app&password={}",
     "postgresql:///news?host=127.0.0.1&port=1&user=app&sslpassword={}",
     "postgresql://app@127.0.0.1:1/news?passwrd={}",
+    "postgresql://app:" + 30 * "0123456789" + "{}@127.0.0.1:1/news",
     "postgresql://app@127.0.0.1:1/news?passfile=/nowhere/{}",
     "postgresql://app@127.0.0.1:1/news?options=-c%20my.token%3D{}",
     "postgresql://app:{}@127.0.0.1:one/news",

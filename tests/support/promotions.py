@@ -11,6 +11,7 @@ With --wait the primary waits for the replica (synchronous_commit=remote_apply),
 
 import argparse
 import contextlib
+import logging
 import os
 import random
 import signal
@@ -174,5 +175,6 @@ if __name__ == "__main__":
     options.add_argument("--rounds", type=int, default=20)
     options.add_argument("--wait", action="store_true")
     given = options.parse_args()
+    logging.disable(logging.WARNING)  # the database is away for a while, as it is meant to be
     answered, lost = rounds(given.rounds, wait=given.wait)
     print(f"{given.rounds} promotions, {answered} calls answered, {lost} lost by the database")

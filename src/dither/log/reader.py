@@ -1,5 +1,6 @@
 """Logs from files and frames: whole (`read`) or in batches of constant memory (`batches`)."""
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -168,13 +169,19 @@ def scanned(
 
 def no_database(source: str | Path) -> Path:
     """The path of a log. Raises ValueError for a ledger, which `Ledger` reads."""
-    path = address.local(source)
+    path = _path(source)
     if path.is_file() and _begins(path, SQLITE):
         raise ValueError(
             f"{path} is no file of a log: write the ledger to Parquet by dither.log.Ledger(...).export(folder) and "
             f"read the folder, or take dither.log.Ledger(...).read()"
         )
     return path
+
+
+def _path(source: str | Path) -> Path:
+    """The path of a log. What is not there may be a URL."""
+    there = os.path.exists(source)  # where a name is too long, `Path.exists` would raise, and repeat it
+    return Path(source) if there else address.local(source)
 
 
 def _begins(path: Path, magic: bytes) -> bool:
@@ -229,7 +236,7 @@ def _pieces(source: Any, rewards: str | None, require: tuple[str, ...]) -> list[
     """
     pieces: list[_Piece] = []
     for one in source if isinstance(source, (list, tuple)) else [source]:
-        days = storage.days(address.local(one)) if isinstance(one, (str, Path)) else []
+        days = storage.days(_path(one)) if isinstance(one, (str, Path)) else []
         parts = [_Piece(part, rewards, require) for part in days or [one]]
         names = next((part.about["names"] for part in parts if part.about.get("names")), None)
         for part in parts:

@@ -173,5 +173,3 @@ def _json(line: str) -> dict[str, Any]:
     if not isinstance(event, dict):
         raise lines.Malformed(f"a decision is a JSON object, got {type(event).__name__}")
     return event
-
-
