@@ -141,6 +141,8 @@ def interrupted(tmp_path, *, when, jobs=2):
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=120)
+    while living(process.pid) and time.monotonic() < end:
+        time.sleep(0.02)
     assert not living(process.pid)
     return process.returncode, out, err
 

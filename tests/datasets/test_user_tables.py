@@ -121,3 +121,59 @@ def test_numbers_with_leading_zeros_are_blamed_themselves(tmp_path):
         datasets.table(path, "label")
     with pytest.raises(ValueError, match="has 300 distinct texts, such as 'x1900'"):
         datasets.table(put(tmp_path / "x.csv", ["hourmin,age,label", *(f"x{row}" for row in rows)]), "label")
+
+
+def table(path, lines, target="label"):
+    return datasets.table(put(path, lines), target, preprocessing="raw")
+
+
+@pytest.mark.parametrize("first", [2**53, 2**62, 10**25])
+def test_labels_that_are_huge_numbers_stay_apart(tmp_path, first):
+    """Seen red with a cast to float64: two classes were one arm, without a word."""
+    env = table(tmp_path / "t.csv", ["a,b,label", *(f"{i},{i % 7},{first + i % 2}" for i in range(40))])
+    assert env.arms == 2
+    frame = FRAME.with_columns(label=pl.Series([first + i % 2 for i in range(40)], dtype=pl.Int128))
+    frame.write_ndjson(tmp_path / "t.jsonl")
+    assert datasets.table(tmp_path / "t.jsonl", "label").arms == 2
+
+
+def test_huge_numbers_of_ones_own_stay_apart(tmp_path):
+    """Seen red with a float for a whole number beyond 64 bits: two users were one."""
+    rows = [f"{i % 2},1,0.5,{10**25 + i % 2}" for i in range(10)]
+    read = log.read(put(tmp_path / "t.csv", ["arm,reward,propensity,user", *rows]))
+    assert len(set(read.column("user").tolist())) == 2
+
+
+def test_levels_and_labels_are_one_however_their_accents_were_typed(tmp_path):
+    """Seen red without NFC: two levels of one word."""
+    words = ["caf\u00e9", "cafe\u0301", "tea"]
+    env = table(tmp_path / "t.csv", ["a,b,label", *(f"{i},{words[i % 3]},{words[i % 3]}" for i in range(40))])
+    assert env.arms == 2
+    assert env.X.shape[1] == 3
+
+
+def test_a_target_of_lists_is_refused_in_a_sentence(tmp_path):
+    """Seen red with `one class only, shape: (1,) Series`."""
+    path = put(tmp_path / "t.jsonl", ['{"a": 1, "label": ["u"]}', '{"a": 2, "label": ["v"]}'])
+    with pytest.raises(ValueError, match=r"column label of .* is a List\(String\): turn it into numbers or text"):
+        datasets.table(path, "label")
+
+
+@pytest.mark.parametrize("value", ["{}%", "${}", "€ {}.50", "{} £", "{}°"])
+def test_numbers_with_signs_are_refused(tmp_path, value):
+    """Seen red without the rule: each number was a level of its own."""
+    lines = ["a,b,label", *(f"{value.format(i)},{i % 7},{'uv'[i % 2]}" for i in range(40))]
+    with pytest.raises(
+        ValueError, match=r"column a of .* holds numbers with signs, such as .*: write the numbers alone"
+    ):
+        table(tmp_path / "t.csv", lines)
+    few = [line if i == 0 else f"{value.format(i % 4)},{i},{'uv'[i % 2]}" for i, line in enumerate(lines)]
+    assert table(tmp_path / "f.csv", few).X.shape[1] == 5  # levels, such as discounts
+
+
+def test_json_lines_with_a_mark_of_the_order_of_bytes(tmp_path):
+    """Seen red with polars' TapeError."""
+    path = tmp_path / "t.jsonl"
+    FRAME.write_ndjson(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert datasets.table(path, "label").arms == 2

@@ -112,6 +112,21 @@ def test_numbers_by_id_find_an_arm_in_either_form():
         assert d.propensity == 1.0
 
 
+def test_numbers_by_id_find_an_arm_of_before_in_either_form():
+    """Its id keeps its form. Seen red with NFC alone: no such arm."""
+    nfc, nfd = NFC_AND_NFD
+    shop = dither.Catalogue(dither.Features(arm={"id": Hashed(32)}))
+    shop.extend([(1, "add", nfd, {"id": nfd}), (2, "add", "tea", {"id": "tea"})])
+    assert shop.ids == (nfd, "tea")
+    with dither.Live(None, bandit=dither.LinFP(features=shop.features, seed=0), catalogue=shop) as live:
+        for id in (nfc, nfd):
+            d = live.choose({}, arms=[id, "tea"], minimum={id: 1.0})
+            assert d.arm == nfd
+            assert live.choose({}, minimum={id: 1.0}).arm == nfd
+        with pytest.raises(LookupError, match="no arm in minimum 'th\u00e9'"):
+            live.choose({}, minimum={"th\u00e9": 1.0})
+
+
 # --- what files say that were written before
 
 

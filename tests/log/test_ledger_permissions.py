@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -99,6 +101,14 @@ def as_nobody(call):
     return os.waitpid(child, 0)[1] == 0
 
 
+@pytest.fixture
+def reachable():
+    """A folder that others may look into: those of pytest are of one user."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 HOLDER = """
 import sys, numpy as np, dither
 live = dither.Live(sys.argv[1])
@@ -113,15 +123,10 @@ live.close()
 
 @pytest.mark.parametrize(("file", "folder"), [(0o444, 0o755), (0o644, 0o555), (0o444, 0o555)])
 @pytest.mark.parametrize("held", [False, True])
-def test_a_file_that_may_only_be_read(tmp_path, file, folder, held):
+def test_a_file_that_may_only_be_read(reachable, file, folder, held):
     """Seen red with a journal that the reader makes: 'attempt to write a readonly database', or a file that its owner
     could no longer write to."""
-    place, out = tmp_path / "place", tmp_path / "out"
-    place.mkdir()
-    out.mkdir(mode=0o777)
-    out.chmod(0o777)
-    for one in [place, *list(place.parents)[:-2]]:  # whoever is no root must reach it
-        one.chmod(one.stat().st_mode | 0o011)
+    place = reachable
     ids = begun(place / "a.db")
     holder = None
     if held:

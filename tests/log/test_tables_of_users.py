@@ -172,6 +172,29 @@ def test_ids_that_are_huge_or_no_whole_numbers(id):
     assert read.a[2] == -1
 
 
+@pytest.mark.parametrize("position", [2**70, 1e300, 1e19])
+def test_a_position_that_is_huge_is_refused_in_a_sentence(position):
+    """Seen red with polars' `conversion from i128 to i64 failed`."""
+    dtype = pl.Int128 if isinstance(position, int) else pl.Float64
+    frame = pl.DataFrame({"arm": pl.Series([0, position], dtype=dtype), "reward": [1, 1], "propensity": [0.5, 0.5]})
+    with pytest.raises(ValueError, match=r"column 'arm' .* must hold whole numbers, got .* in row 1"):
+        log.read(frame)
+
+
+@pytest.mark.parametrize(("ids", "arms"), [([True, False], [False, True]), ([1.0, 2.0], [2.0, 1.0]), ([1, 2], [2, 1])])
+def test_ids_on_offer_have_the_type_of_the_ids_shown(ids, arms):
+    """Seen red with `str`: 'True' was not among 'true' and 'false', nor '1.0' among '1' and '2'."""
+    read = log.from_columns(pl.DataFrame({"item": ids, "r": [1, 1]}), arm="item", reward="r", arms=arms)
+    assert read.a.tolist() == [1, 0]
+
+
+def test_a_pandas_column_of_several_types_is_named():
+    """Seen red with polars' `'int' object is not an instance of 'str'`."""
+    frame = pd.DataFrame({"item": ["a", 3], "reward": [1, 0]})
+    with pytest.raises(ValueError, match=r"column 'item' of the pandas frame has values of several types \(int, str\)"):
+        log.from_columns(frame, arm="item", reward="reward")
+
+
 # --- what is missing here
 
 

@@ -4,6 +4,9 @@ A terminal sends Ctrl-C to all processes. Those that compute do not hear it: one
 traceback of its own, and joblib looks for it in vain. This process hears it wherever it is, also in the midst of a file
 that it writes. So it notes it, kills the processes, and raises it where the next result would come. What has come is
 kept by then. Who presses Ctrl-C again does not wait for that.
+
+The workers of a cluster are not killed, and it is raised at once. It waits only while they start or stop, since half a
+cluster cannot be stopped.
 """
 
 import multiprocessing
@@ -11,16 +14,19 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from multiprocessing import resource_tracker
 from typing import Any
 
 
 class Interruption:
-    """What happens to Ctrl-C within the context. In a thread that is not the main one: what happened before."""
+    """What happens to Ctrl-C within the context. In a thread that is not the main one: what happened before.
 
-    def __init__(self) -> None:
-        self.heard = False
+    late : whether processes of this machine compute, which are ended, and it is raised between two results
+    """
+
+    def __init__(self, *, late: bool) -> None:
+        self.late, self.waits, self.heard = late, late, False
         self.before: Any = None  # what heard Ctrl-C before; None: it is not heard here
 
     def __enter__(self) -> "Interruption":
@@ -39,9 +45,26 @@ class Interruption:
 
     def _hear(self, number: int, frame: Any) -> None:
         again, self.heard = self.heard, True
-        end_processes()
-        if again:
+        if self.late:
+            end_processes()
+        if again or not self.waits:
             self.before(number, frame)
+
+    @contextmanager
+    def around(self, workers: AbstractContextManager[Any]) -> Iterator[None]:
+        """The context of the workers, whose start and end are not broken off."""
+        with ExitStack() as stack:
+            self.waits = True
+            with nullcontext() if self.late else self.deaf():
+                stack.enter_context(workers)
+            stack.callback(self._wait)
+            self.waits = self.late
+            if self.heard and not self.late:
+                self.before(signal.SIGINT, None)
+            yield
+
+    def _wait(self) -> None:
+        self.waits = True
 
     @contextmanager
     def deaf(self) -> Iterator[None]:
@@ -58,7 +81,7 @@ class Interruption:
             yield
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            if self.heard:  # before all processes had begun
+            if self.heard and self.late:  # before all processes had begun
                 end_processes()
 
     def between(self, answers: Iterator[Any]) -> Iterator[Any]:

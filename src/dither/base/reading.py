@@ -10,8 +10,9 @@ name.
 
 In a CSV file blanks around a value do not count, a value in NOTHING is missing, and a line without a value is no row.
 A column has the narrowest type that fits all its values: whole numbers, numbers, true and false, or else text. It stays
-text if a whole number has a leading zero (`007` is a name), unless the caller asks for numbers, and if the caller says
-so. Where a caller names a column as names, such as those of arms, `NA` and `None` are names too.
+text if a whole number has a leading zero (`007` is a name) or is too large for 64 bits, unless the caller asks for
+numbers, and if the caller says so. Where a caller names a column as names, such as those of arms, `NA` and `None` are
+names too.
 """
 
 import bz2
@@ -26,6 +27,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from dither.base import errors
+
 SEPARATORS = ",;\t|"
 BLANK = " "
 NOTHING = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # what stands in CSV for a missing value
@@ -37,6 +40,7 @@ PACKED = (".gz", ".bz2", ".xz", ".zst")
 DAMAGED = (OSError, EOFError, lzma.LZMAError)  # what unpacking may raise
 HEAD = 2**16  # bytes in which the separator is looked for
 NAME = r"^[+-]?0\d+$"  # whole numbers that are meant as names
+DIGITS = r"^[+-]?\d+$"  # those that are too large for 64 bits are names, too, since a float would make two of them one
 
 
 def scan(path: Path, *, text: Collection[str] = (), names: Collection[str] = (), numbers: Collection[str] = ()) -> Any:
@@ -58,6 +62,8 @@ def scan(path: Path, *, text: Collection[str] = (), names: Collection[str] = (),
     if suffix in CSV:
         return _typed(_csv(source, path, names, pl), {*text, *names}, numbers, pl)
     if suffix in JSON:
+        if content(path, len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+            source = io.BytesIO(content(path).removeprefix(codecs.BOM_UTF8))
         return pl.scan_ndjson(source, infer_schema_length=None)
     if suffix in ARROW:
         return pl.scan_ipc(source) if content(path, 6) == MAGIC_ARROW else pl.read_ipc_stream(source).lazy()
@@ -90,8 +96,8 @@ def _zstd(path: Path, mode: str = "rb", encoding: str | None = None) -> Any:
         from pyarrow import input_stream
     except ImportError:
         raise ValueError(
-            f"{path} is packed with zstd, which this Python cannot unpack alone: pip install 'dither[frames]', which "
-            "has pyarrow; or unpack it (zstd -d)"
+            f"{path} is packed with zstd, which this Python cannot unpack alone: unpack it (zstd -d); or "
+            f"{errors.missing_extra('pyarrow', extra='frames')}"
         ) from None
     binary = io.BufferedReader(input_stream(str(path), compression="zstd"))
     return io.TextIOWrapper(binary, encoding=encoding) if "t" in mode else binary
@@ -199,6 +205,7 @@ def _typed(frame: Any, text: Collection[str], as_numbers: Collection[str], pl: A
         "number": lambda c: c.cast(pl.Float64, strict=False).count(),
         "flag": lambda c: c.str.to_lowercase().is_in(["true", "false"]).sum(),
         "names": lambda c: c.str.contains(NAME).sum(),
+        "digits": lambda c: c.str.contains(DIGITS).sum(),
     }
     blank = pl.all_horizontal(pl.all().is_null())
     counted = [test(pl.col(name)).alias(f"{what} {i}") for i, name in enumerate(names) for what, test in tests.items()]
@@ -208,9 +215,10 @@ def _typed(frame: Any, text: Collection[str], as_numbers: Collection[str], pl: A
     for i, name in enumerate(names):
         counts = {what: numbers[f"{what} {i}"] for what in tests}
         column, some = pl.col(name), counts["some"]
+        named = counts["names"] or (counts["digits"] == some and counts["whole"] < some)
         if some == 0:
             columns.append(pl.lit(None).alias(name))
-        elif counts["number"] == some and (name in as_numbers or not counts["names"]):
+        elif counts["number"] == some and (name in as_numbers or not named):
             columns.append(column.cast(pl.Int64 if counts["whole"] == some else pl.Float64))
         elif counts["flag"] == some:
             columns.append((column.str.to_lowercase() == "true").alias(name))

@@ -11,6 +11,7 @@ STRAY = 0.05  # share of the values of a text column: where no more of them are 
 FEW = 20  # distinct values up to which a column may hold levels, even if they look like numbers
 MANY = 6  # whole numbers among the names: those of a row go up with probability 1/720
 FEWEST = 3  # numbers among the names that are enough to tell whether they count up
+WITH_SIGN = r"^([$€£¥]\s?[+-]?\d[\d.,]*|[+-]?\d[\d.,]*\s?[%‰°$€£¥])$"
 WITH_COMMA = r"^[+-]?\d[\d.,]*,\d[\d.,]*$"
 
 
@@ -87,7 +88,7 @@ def _among(name: str, column: Any, pl: Any) -> bool:
 
 
 def _no_numbers(column: Any, path: Path, pl: Any) -> None:
-    """Raise ValueError for a text column that is meant as numbers: all have commas, or few of them are no numbers.
+    """Raise ValueError for a text column that is meant as numbers: all have commas or signs, or few are no numbers.
 
     As text each of its numbers would become a level of its own.
     """
@@ -96,6 +97,10 @@ def _no_numbers(column: Any, path: Path, pl: Any) -> None:
         raise ValueError(
             f"column {column.name} of {path} holds numbers with commas, such as {some[0]!r}: write a decimal point, "
             "and nothing between thousands"
+        )
+    if some.str.contains(WITH_SIGN).all() and some.n_unique() > FEW:
+        raise ValueError(
+            f"column {column.name} of {path} holds numbers with signs, such as {some[0]!r}: write the numbers alone"
         )
     odd = column.is_not_null() & column.cast(pl.Float64, strict=False).is_null()
     if 0 < odd.sum() <= STRAY * len(some) and some.n_unique() > FEW:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dither.base import errors, forks
-from dither.features import arm_ids, catalogue_events, declared, records, tokens
+from dither.features import arm_ids, catalogue_events, declared, records, tokens, values
 from dither.features.arm_ids import id_text
 from dither.features.catalogue_events import ArmEvent, whole
 from dither.features.encoder import SAME, Features, checked
@@ -371,7 +371,8 @@ class Catalogue:
 
     def _spelt(self, id: Any) -> str:
         """An id as text, as this catalogue has it. Raises ValueError as `id_text` does."""
-        text, raw = id_text(id), arm_ids.spelt(id, self._slots)
+        text = id_text(id)
+        raw = values.text(id) if isinstance(id, str) else text
         return raw if raw in self._slots else self._before.get(text, text)
 
     def _rows(self, arms: Any, retired: str) -> np.ndarray:

@@ -3,7 +3,7 @@
 A text is brought to Unicode's form NFC, so that an id is the same however its accents were typed.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dither.deciding import inputs
@@ -30,10 +30,13 @@ def id_texts(arms: Any) -> tuple[str, ...]:
     return texts
 
 
-def spelt(id: Any, among: Container[str]) -> str:
-    """An id as text, for a place that may have it in another form than NFC: as it is, where it is there so."""
+def spelt(id: Any, among: Collection[str]) -> str:
+    """An id as text, in the form that it has among others: older ledgers have ids in other forms than NFC."""
     text = values.text(id) if isinstance(id, str) else str(id)
-    return text if text in among else tokens.nfc(text)
+    form = tokens.nfc(text)
+    if text in among or form.isascii():
+        return text if text in among else form
+    return form if form in among else next((one for one in among if tokens.nfc(one) == form), form)
 
 
 def id_list(arms: Any) -> Sequence[Any]:

@@ -54,6 +54,7 @@ class Pace:
 class Learner:
     """Keeps a bandit at what the ledger says, and writes batches and snapshots where this process may.
 
+    It stands at the beginning until the first `follow`.
     It takes part in the transactions of the ledger (`log.database.committing.Teacher`). Each is committed while the
     ledger's turn is held, so no two threads learn at once. What was learnt changes under `lock`. Whoever decides holds
     the lock, and follows what stands.
@@ -64,7 +65,6 @@ class Learner:
         self.ledger, self.pace, self._load = ledger, pace, load
         self.refused = 0  # rewards that the model refused
         self._begin()
-        self.follow(replay=True)
 
     def _begin(self) -> None:
         self.lock = threading.RLock()
@@ -115,9 +115,9 @@ class Learner:
         if self._next is not None or lost != self._lost:
             self._behind, self._lost = True, lost
         self._next, self._number, self._waits = None, None, False
-        if not self.pace.learns or not self._resting.over:
-            return None
         home, now, seconds = self.ledger.database, time.monotonic(), self.pace.lease_seconds
+        if not self.pace.learns or now < self._resting.until:
+            return None
         due = now - self._renewed > seconds / 4
         if self._lease is not None and (rewards or due):
             there = (lessons.renew if due else lessons.check)(connection, home, self._lease, self.stands.batch)
@@ -160,14 +160,17 @@ class Learner:
         if more or taught or grown is not None:
             rows = more + len(taught)
             mark = lessons.number(connection, self.ledger.database, self._lease, self._number, rows, grown)
-            if more:
-                self._next = self.stands.lesson(connection, self._number)
+            if more and lessons.corrected(connection, self.stands.batch, self._number) is not None:
+                self._behind = True  # what was learnt is another state now
+            elif more:
+                self._next = self.stands.lesson(connection, self._number, upto=self._number)
             else:
                 self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown, mark)
 
     def after(self) -> None:
         """Learn the batch, which is committed by now."""
-        if not self._resting.over:
+        now = time.monotonic()
+        if now < self._resting.until:
             return
         if self._next is not None:
             self._learn(self._next)
@@ -178,9 +181,10 @@ class Learner:
         self._next = None
         batches, seconds = self.pace.snapshot_batches, self.pace.snapshot_seconds
         new = 0 if self._lease is None else self.stands.batch - self._kept
-        if new > 0 and self._keeping.over and (new >= batches or time.monotonic() - self._kept_at >= seconds):
+        if new > 0 and now >= self._keeping.until and (new >= batches or now - self._kept_at >= seconds):
             self.attempt("snapshot", self.keep, self._keeping)
-        self._resting.passed()
+        if self._resting.until > -NEVER:
+            self._resting.passed()
         self._plan()
 
     def failed(self, reason: Exception) -> None:
@@ -232,7 +236,7 @@ class Learner:
         self.due = since + self.pace.lease_seconds / 4 if self.pace.learns else NEVER
         if self._lease is not None and self.stands.batch > self._kept:
             self.due = min(self.due, max(self._kept_at + self.pace.snapshot_seconds, self._keeping.until))
-        if self._lease is not None and not self._learning.over:
+        if self._lease is not None and self._learning.until > -NEVER:
             self.due = min(self.due, self._learning.until)
         self.due = max(self.due, self._resting.until)
 
@@ -351,9 +355,12 @@ class Learner:
             self._learning.passed()
 
     def _up_to(self, connection: Any, to: int) -> None:
+        """Learn the batches up to one. Where they correct what was learnt, go on from before that was learnt."""
+        while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
+            self._back_to(connection, first - 1)
         self.stands.catch_up(connection)
         while self.stands.batch < to:
-            self.refused += self.stands.learn(self.stands.lesson(connection, self.stands.batch + 1))
+            self.refused += self.stands.learn(self.stands.lesson(connection, self.stands.batch + 1, upto=to))
 
     def _stay(self, connection: Any, reason: LearningError) -> None:
         """Stand at the last good batch, after one that may be half learnt. The lock is held."""
@@ -409,8 +416,9 @@ class Learner:
             last = lessons.last(connection)
             if batch is not None and batch > last:
                 raise ValueError(f"the ledger has {last} batches, and no batch {batch}: replay() learns all of them")
-            for number in range(1, (last if batch is None else batch) + 1):
-                taught.learn(taught.lesson(connection, number))
+            last = last if batch is None else batch
+            for number in range(1, last + 1):
+                taught.learn(taught.lesson(connection, number, upto=last))
         taught.name(self.ledger.columns(None))
         return taught
 

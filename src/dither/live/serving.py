@@ -4,7 +4,8 @@ import dataclasses
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
@@ -22,6 +23,7 @@ from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
 from dither.log.database import lessons
 from dither.log.database.committing import Stale
+from dither.log.database.home import Home
 from dither.log.reward_rules import Answer, Many
 from dither.log.troubles import Trouble
 
@@ -96,6 +98,8 @@ class Live:
         ledger keeps them; other ones replace them, and processes that are open then must be opened again
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
         the parts of a decision, once all have come or the horizon has passed
+    reward_range : the least and the largest reward, with `parts` of their sum, as for `log.Ledger`; within what the
+        bandit can learn, which is what None means: 0 to 1 with the logit link, no limits with the identity
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
     refresh_seconds : how often a process looks for changes of the catalogue, and, if it does not learn, for a snapshot
@@ -125,6 +129,7 @@ class Live:
         default: float | None = None,
         late: str | None = None,
         parts: Iterable[str] | None = None,
+        reward_range: tuple[float, float] | None = None,
         wait: bool = True,
         flush_seconds: float = 1.0,
         lease_seconds: float = 10.0,
@@ -142,23 +147,35 @@ class Live:
             opening.bandit("bandit", bandit)
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
-        self.ledger = Ledger(
-            home, horizon=horizon, default=default, late=late, parts=parts, wait=wait, flush_seconds=flush_seconds
-        )
+        database, load = Home(home, wait=wait), {"known": known, "model": model}
         try:
+            with database.together():
+                self.ledger = Ledger(
+                    database,
+                    horizon=horizon,
+                    default=default,
+                    late=late,
+                    parts=parts,
+                    wait=wait,
+                    flush_seconds=flush_seconds,
+                )
+                agreed = opening.agreed(
+                    self.ledger,
+                    bandit,
+                    catalogue=catalogue,
+                    others=beside,
+                    pace=pace,
+                    kept=kept,
+                    budgets=budgets,
+                    reward_range=reward_range,
+                    load=load,
+                )
             self._learner, self._keeper, self._decider, self._turns = opening.opened(
-                self.ledger,
-                bandit,
-                catalogue=catalogue,
-                others=beside,
-                pace=pace,
-                kept=kept,
-                budgets=budgets,
-                load={"known": known, "model": model},
+                self.ledger, agreed, others=beside, kept=kept, load=load
             )
             self._anew()
         except BaseException:
-            self.ledger.close()
+            database.close()
             raise
         self.ledger.committer.teacher = self._learner
         forks.tell(self)
@@ -254,17 +271,36 @@ class Live:
         id, r, time, part : as for `log.Ledger.reward`; lists are taken, and learnt, together
 
         Where this process learns, what counted is learnt when this returns; with `parts`, the sum of a decision that is
-        complete. Raises what `log.Ledger.reward` raises. A reward that the model refuses, such as 2 for a click, is
-        stored and counted in `refused`, and never learnt.
+        complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward outside `reward_range`. One
+        that the model refuses nevertheless is stored and counted in `refused`, and never learnt.
         """
+        self._has_parts(part)
+        answer = self.ledger.reward(id, r, time, part=part)
+        self._hear()
+        return answer
+
+    def correct(self, id: str | int, r: float, *, part: str | None = None, time: Any = None) -> Answer:
+        """Let another reward count in the place of the one that counts: 'counted', or 'known' where it does already.
+
+        id, r, part, time : as for `log.Ledger.correct`, which says what is raised
+
+        The correction is a batch of its own, and from there on the bandit is as if it had learnt the new reward where
+        it learnt the old one. So all that was learnt after it is learnt again. `replay(n)` of an earlier batch has the
+        old reward.
+        """
+        self._has_parts(part)
+        answer = self.ledger.correct(id, r, part=part, time=time)
+        if answer != "known":
+            self._learner.attempt("learning", self.learn)
+        return answer
+
+    def _has_parts(self, part: str | None) -> None:
+        """Raise ValueError for a part that would never be learnt."""
         if part is not None and self.ledger.parts is None:
             raise ValueError(
                 f"the reward of this ledger has no parts, so part={part!r} would never be learnt: "
                 f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
             )
-        answer = self.ledger.reward(id, r, time, part=part)
-        self._hear()
-        return answer
 
     def _hear(self) -> None:
         """Take the arms of which this process has heard, and say what the learner has to say.
@@ -281,11 +317,32 @@ class Live:
         self._hear()
         return batches
 
-    def expire(self, now: Any = None) -> int:
-        """Close the decisions whose horizon has passed (`log.Ledger.expire`), and learn their defaults."""
-        unpaid = self.ledger.expire(now)
+    def expire(self, now: Any = None, *, before: Any = None) -> int:
+        """Close the decisions whose horizon has passed (`log.Ledger.expire`), and learn their defaults.
+
+        before : only those whose horizon had passed by then: a time up to which all rewards have been heard of
+        """
+        unpaid = self.ledger.expire(now, before=before)
         self._learner.attempt("learning", self.learn)
         return unpaid
+
+    def change(
+        self,
+        *,
+        horizon: timedelta | float | EllipsisType | None = ...,
+        default: float | EllipsisType | None = ...,
+        late: str | EllipsisType = ...,
+        reward_range: tuple[float, float] | EllipsisType | None = ...,
+        rewards: str | EllipsisType = ...,
+        parts: Iterable[str] | EllipsisType | None = ...,
+    ) -> None:
+        """Let other terms hold for the decisions from now on, in all processes (`log.Ledger.change`).
+
+        `...`: as it is. Decisions that are there keep their terms, and a replay passes over the change
+        """
+        self.ledger.change(
+            horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts
+        )
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""
@@ -356,9 +413,9 @@ class Live:
             settling.put_shadow(connection, shadow, learns=learns)
         self._changed()
 
-    def read(self, *, rewards: str | None = None) -> Logged:
-        """The log, ready for `dither.ope`."""
-        return self.ledger.read(rewards=rewards)
+    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
+        """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`)."""
+        return self.ledger.read(rewards=rewards, since=since, until=until)
 
     def to_bytes(self, of: str = "bandit") -> bytes:
         """What was learnt, as `Bandit.to_bytes`. It is a function of the ledger: equal where the same was learnt.

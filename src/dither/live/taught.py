@@ -2,6 +2,8 @@
 
     after batch n = as it began, and then for each of the batches 1, 2, ..., n: grow, and update(x, r) with its rows
 
+where r is the reward as it was corrected up to batch n.
+
 A shadow that is given later learns the batches before it too. So it is always as if it had been there from the start.
 A model with a half_life learns each row at the time of its decision, in seconds since 1970.
 
@@ -96,7 +98,7 @@ class Taught:
         self.torn = True
         if self.shadow is not None and self.shadow_facts.learns:
             for number in range(self._shadow_at + 1, self.batch + 1):
-                teach(self.shadow, self.lesson(connection, number), whose="shadow")
+                teach(self.shadow, self.lesson(connection, number, upto=self.batch), whose="shadow")
                 self._shadow_at = number
         elif self.shadow is not None:
             grow(self.shadow, self.bandit.slots)
@@ -104,9 +106,9 @@ class Taught:
             self.version += 1
         self._shadow_at, self.torn = self.batch, False
 
-    def lesson(self, connection: Any, number: int) -> lessons.Batch:
-        """A batch, as these bandits learn it."""
-        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None)
+    def lesson(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
+        """A batch, as these bandits learn it for the state after another one, with what was corrected up to there."""
+        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None, upto)
 
     def learn(self, batch: lessons.Batch) -> int:
         """Learn the next batch; -> how many of its rewards the bandit's model refused."""

@@ -76,11 +76,8 @@ class Turns:
             arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
             for arm, several in self.budgets.items()
         }
-
-    @property
-    def needed(self) -> bool:
-        """Whether decisions depend on those of others."""
-        return bool(self.budgets) or self.decider.bandit.baseline is not None
+        # whether decisions depend on those of others
+        self.needed = bool(self.budgets) or self.decider.bandit.baseline is not None
 
     def decide(self, call: Call) -> Entry:
         """One request, or B. It is stored when this returns."""
@@ -183,14 +180,15 @@ class Turns:
             sums = baseline.after(sums, request, one.arm)
         return sums
 
-    def fits(self, *, store: str, shadows: Iterable[Bandit | None], rule: bool) -> None:
-        """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act."""
-        if self.decider.bandit.baseline is not None and store != "all":
-            raise ValueError("a baseline needs store='all': what its rounds add up to is counted from all features")
-        for one in shadows:
-            judged(one)
-        if rule and self.decider.bandit.baseline is not None:
-            raise ValueError("a rule acts here, so the bandit cannot keep a baseline: leave apprentice= or it out")
+
+def fits(bandit: Bandit, *, store: str, shadows: Iterable[Bandit | None], rule: bool) -> None:
+    """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act."""
+    if bandit.baseline is not None and store != "all":
+        raise ValueError("a baseline needs store='all': what its rounds add up to is counted from all features")
+    for one in shadows:
+        judged(one)
+    if rule and bandit.baseline is not None:
+        raise ValueError("a rule acts here, so the bandit cannot keep a baseline: leave apprentice= or it out")
 
 
 def _masked(request: Request, open_arms: np.ndarray, names: tuple[str, ...]) -> Request:

@@ -1,4 +1,4 @@
-"""coba's results, one JSON array a line, as `Experiment.run("results.log")` and `Result` write them (version 4).
+"""coba's results, one JSON array a line, as an experiment of coba writes them (version 4).
 
 ["version",4]
 ["E",0,{...}] ["L",0,{...}] ["V",0,{...}]                   environments, learners, evaluators, by number
@@ -161,8 +161,8 @@ def _decision(one: Row, shown: Sequence[str], names: lines.FeatureNames | None) 
         raise lines.Malformed(f"the action of {where}, {chosen}, must be one of its actions, which differ: {ids}")
     features = None
     if names is not None:
-        own = [lines.summed(pairs(_plain(action), "action")) for action in actions]
-        features = names.arms(shared, own, ids)
+        each = [lines.summed(pairs(_plain(action), "action")) for action in actions]
+        features = names.arms(shared, each, ids)
     return lines.decision(ids, features, ids.index(chosen), p, cost)
 
 

@@ -179,7 +179,7 @@ def _catalogue(shown: Any, arms: int | Sequence[Any] | None) -> tuple[str, ...]:
     if arms is None or isinstance(arms, (int, np.integer)):
         ids = sorted(shown.drop_nulls().unique().to_list(), key=by_value)
         return tuple(ids) if arms is None else filled_up(ids, int(arms))
-    ids = [tokens.nfc(str(one)) for one in arms]
+    ids = [_id_text(one) for one in arms]
     if len(set(ids)) < len(ids) or not ids:
         raise ValueError(f"arms must be different ids, and at least one; got {len(ids)}")
     return tuple(ids)
@@ -227,6 +227,14 @@ def texts(column: Any) -> Any:
         whole = column.drop_nulls()
         column = column.cast(pl.Int64) if ((whole == whole.round()) & (whole.abs() < 2.0**53)).all() else column
     return column.cast(pl.String).str.normalize("NFC")
+
+
+def _id_text(id: Any) -> str:
+    """The text that `texts` makes of this id."""
+    if isinstance(id, (bool, np.bool_)):
+        return str(bool(id)).lower()
+    whole = isinstance(id, (float, np.floating)) and id == round(id, 0) and abs(id) < 2.0**53
+    return tokens.nfc(str(int(id) if whole else id))
 
 
 _NESTED = (

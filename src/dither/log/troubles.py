@@ -50,28 +50,26 @@ def in_words(reason: BaseException) -> str:
 
 
 class Pause:
-    """How long to wait before something that failed is tried again."""
+    """How long to wait before something that failed is tried again.
+
+    until : the moment from which it may be tried, by time.monotonic(); minus infinity: it has not failed
+    """
 
     def __init__(self) -> None:
-        self._until, self._length, self._lock = float("-inf"), FIRST, threading.Lock()
+        self.until, self._length, self._lock = float("-inf"), FIRST, threading.Lock()
 
     @property
     def over(self) -> bool:
         """Whether it may be tried."""
-        return time.monotonic() >= self._until
-
-    @property
-    def until(self) -> float:
-        """The moment from which it may be tried, by time.monotonic(); minus infinity: it has not failed."""
-        return self._until
+        return time.monotonic() >= self.until
 
     def failed(self) -> float:
         """It has failed; -> seconds until it may be tried again."""
         with self._lock:
             length, self._length = self._length, min(2 * self._length, LONGEST)
-            self._until = time.monotonic() + length
+            self.until = time.monotonic() + length
             return length
 
     def passed(self) -> None:
         """It has worked, or may be tried at once."""
-        self._until, self._length = float("-inf"), FIRST
+        self.until, self._length = float("-inf"), FIRST

@@ -86,9 +86,7 @@ def _orders(figure: Figure, gaps: pl.DataFrame) -> str:
     if theirs.is_empty():
         return ""
     count = Counter(theirs["order"])
-    text = (
-        f"of {theirs.height} published ones {count['agrees']} agree, {count['disagrees']} disagree, and the errors leave"
-    )
+    text = f"of {theirs.height} published ones {count['agrees']} agree, {count['disagrees']} disagree, and the errors leave"
     against = theirs.filter(order="disagrees")
     of = "" if against.is_empty() else f". Those that disagree: {_places(figure, against, of=theirs)}"
     return f"{text} {count[ratios.OPEN]} open{of}"

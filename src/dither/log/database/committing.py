@@ -21,7 +21,6 @@ from dither.log.database.home import Home
 from dither.log.database.lessons import Basis
 from dither.log.database.refusals import Crossed, Twice
 from dither.log.flushing import Flush
-from dither.log.terms import Terms
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]  # by the names of columns
 MOST = 1000  # requests in one transaction
@@ -94,9 +93,9 @@ class QueuedRequest:
 class Committer:
     """Commits what the threads of one process ask for."""
 
-    def __init__(self, home: Home, terms: Terms, *, horizon: int | None, flush: Flush | None) -> None:
-        """horizon : microseconds after which a reward is late; flush : syncs a file where calls do not wait for it."""
-        self._home, self._terms, self._horizon, self._flush = home, terms, horizon, flush
+    def __init__(self, home: Home, *, flush: Flush | None) -> None:
+        """flush : syncs a file where calls do not wait for it."""
+        self._home, self._flush = home, flush
         self.teacher: Teacher | None = None
         self._taught = False  # whether it takes part in the transaction
         self._fault: Exception | None = None  # what it has raised there
@@ -142,7 +141,7 @@ class Committer:
     def values(self, rows: Rows, lessons: Rows | None) -> list[tuple[Any, ...]]:
         """What the table holds of rows, in the order of its columns. Raises ValueError for what it cannot hold."""
         each: Sequence[Mapping[str, Any] | None] = lessons or [None] * len(rows)
-        stored = [record.stored(row, horizon=self._horizon, lesson=one) for row, one in zip(rows, each, strict=True)]
+        stored = [record.stored(row, lesson=one) for row, one in zip(rows, each, strict=True)]
         return [entering.IN_ORDER(row) for row in stored]
 
     def submit(self, task: Entering | Deciding | Rewarding) -> Any:
@@ -257,16 +256,17 @@ class Committer:
             self._insert(connection, new)
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
-                judge = rewarding.Judge(connection, self._home, self._terms, ids)
+                judge = rewarding.Judge(connection, self._home, ids)
                 for i, sent in paid:
                     try:
                         for one in sent:
                             judge.refuse(one)
-                    except LookupError as error:
+                    except (LookupError, ValueError) as error:
                         ended[i] = None, error
                     else:
                         ended[i] = [judge.answer(one) for one in sent], None
                 rewarding.insert(connection, self._home, judge.rows, batch)
+                rewarding.insert(connection, self._home, judge.later)
                 taught = judge.taught
             if teacher is not None:
                 self._blamed(teacher.within, connection, taught)
@@ -321,5 +321,5 @@ def _interrupted(error: BaseException) -> OSError:
     """What a call hears when the thread that was writing for it is interrupted."""
     return OSError(
         f"the thread that wrote for this call was interrupted ({type(error).__name__}): all of the call "
-        "is there, or nothing of it. Call again: what is there is 'basis', and an id that is there is refused"
+        "is there, or nothing of it. Call again: what is there is 'known', and an id that is there is refused"
     )

@@ -28,7 +28,7 @@ from dither.log.database.sql_tables import PREFIX
 
 IDLE = 60  # seconds after which a connection may have been dropped on the way, without a word
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
-NEWEST = "0004"  # the newest migration
+NEWEST = "0005"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
 
@@ -57,6 +57,7 @@ class Home:
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
         self._written_at = 0.0  # by time.monotonic(), when it was last used
+        self._together: tuple[int, sa.Connection] | None = None  # a thread, and the transaction of all that it does
         self._parents: list[Any] = []
         self._engine = self._new_engine()
         self._preparing, self._prepared = False, False  # whether the migrations run now, and have run
@@ -118,6 +119,9 @@ class Home:
 
         later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
         """
+        if (mine := self._mine()) is not None:
+            yield mine
+            return
         if self._sealed:
             raise refusals.sealed(self.where)
         with self._lock, self._told("written"):
@@ -145,6 +149,21 @@ class Home:
             number = self._journal.wrote() if self._journal is not None else 0
         if not later:
             self.reach(number)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """One transaction for all that this thread reads and writes in the block: all of it is there, or nothing."""
+        with self.writing() as connection:
+            self._together = threading.get_ident(), connection
+            try:
+                yield
+            finally:
+                self._together = None
+
+    def _mine(self) -> sa.Connection | None:
+        """The transaction of all that this thread does; None where each has its own."""
+        together = self._together
+        return together[1] if together is not None and together[0] == threading.get_ident() else None
 
     def _ready(self) -> journal.Identity | None:
         """Run the migrations that are missing, where this may be another database than that for which they ran.
@@ -235,6 +254,9 @@ class Home:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A transaction that sees one moment of the database."""
+        if (mine := self._mine()) is not None:
+            yield mine
+            return
         with contextlib.ExitStack() as stack:
             if not self.shared:
                 stack.enter_context(self._lock)  # in memory there is one connection
@@ -439,6 +461,7 @@ class Home:
         """In the child of a fork: leave the parent's connections alone, and make new ones."""
         self._lock = threading.RLock()
         self._reads, self._read = 0, threading.Condition()
+        self._together = None
         self._parents.append(self._writer)  # of PostgreSQL: closing it would end the parent's
         self._writer = None
         self._preparing = False

@@ -94,7 +94,7 @@ class Lease(NamedTuple):
 
 def hold(connection: sa.Connection) -> None:
     """Keep learners from writing until this transaction ends."""
-    connection.execute(sa.select(_LEASE.fence).with_for_update())
+    connection.execute(sa.select(_LEASE.fence).with_for_update()).one()
 
 
 def free(connection: sa.Connection, home: Home, holder: str, seconds: float) -> bool:
@@ -180,16 +180,39 @@ def last(connection: sa.Connection) -> int:
     return connection.scalar(sa.select(sa.func.max(_BATCH.number))) or 0
 
 
-def batch(connection: sa.Connection, number: int, dim: int, slotted: bool) -> Batch:
+def slots(connection: sa.Connection) -> int:
+    """How many disjoint slots a batch has given the bandit; 0: it has those with which it began."""
+    return connection.scalar(sa.select(sa.func.max(_BATCH.slots))) or 0
+
+
+def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
+    """The first batch of which a reward is corrected in the batches after one, up to another; None: none is."""
+    later, own = sql_tables.rewards.alias(), sql_tables.rewards.alias()
+    both = (own.c.decision == later.c.decision) & (own.c.seq < later.c.seq) & _lesson(own) & _lesson(later)
+    fields = sa.select(sa.func.min(own.c.batch)).select_from(later).join(own, both)
+    return connection.scalar(fields.where(later.c.batch > after, later.c.batch <= to))
+
+
+def _lesson(rewards: Any) -> sa.ColumnElement[bool]:
+    """Whether a row of the table of rewards is a lesson, or another reward for one."""
+    return sql_tables.teaches(rewards.c.standing) & (rewards.c.part == "")
+
+
+def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto: int) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features.
 
     slotted : whether the bandit has disjoint slots
+    upto : a batch: of the rewards of one decision the latest up to it counts, so a correction in it or before it
     """
-    columns: list[Any] = [_DECISION.x, _DECISION.slot, _REWARD.reward, _DECISION.time]
+    other = sql_tables.rewards.alias()
+    others = _lesson(other) & (other.c.decision == _REWARD.decision)
+    latest = sa.select(other.c.reward).where(others, other.c.batch <= upto).order_by(other.c.seq.desc()).limit(1)
+    first = ~sa.exists().where(others, other.c.seq < _REWARD.seq)
+    columns: list[Any] = [_DECISION.x, _DECISION.slot, latest.scalar_subquery(), _DECISION.time]
     fields = sa.select(*columns).join_from(sql_tables.rewards, sql_tables.decisions)
     about = connection.execute(sa.select(_BATCH.slots, MARK).where(_BATCH.number == number)).first()
     grown, mark = (None, None) if about is None else about
-    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None)
+    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None) & first
     rows = connection.execute(fields.where(there).order_by(_REWARD.seq)).all()
     return of_rows(number, rows, dim, slotted, grown, mark)
 
