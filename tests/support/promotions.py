@@ -136,7 +136,7 @@ def stated(live, connection, rows):
 def lessons_of(state, connection):
     """The next batch. A decision that names one that there is not is false."""
     assert state.batch < lessons.last(connection), "a decision names a batch that there is not"
-    return state.lesson(connection, state.batch + 1)
+    return state.lesson(connection, state.batch + 1, upto=state.batch + 1)
 
 
 def rounds(n, *, wait, seed=0):

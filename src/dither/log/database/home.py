@@ -315,7 +315,7 @@ class Home:
                 raise
             if isinstance(refusal, OSError):
                 self.lost += 1
-            if isinstance(refusal, FileNotFoundError):  # maybe the backup of an older dither was put in its place
+            if isinstance(refusal, (FileNotFoundError, refusals.Older)):  # look at its tables again
                 self._prepared = False
             if self.postgres and isinstance(refusal, PermissionError):
                 self._engine.dispose()  # the address may lead to another server by the next call

@@ -8,11 +8,15 @@ AGAIN = ("40001", "40P01")  # what PostgreSQL calls a transaction that may be tr
 LOST = ("08", "57")  # the connection was lost, or the server stopped
 FORBIDDEN, READ_ONLY = "42501", ("25006", "0A000")  # a replica does not even begin a transaction that writes
 UNPREPARED = ("26000", "42P05")  # a prepared statement is not there, or is there already
-GONE = ("42P01", "42703", "3F000")  # no such table, column, schema
+GONE, OLDER = ("42P01", "3F000"), "42703"  # no such table or schema; no such column
 
 
 class Twice(Exception):
     """A row that may be there once was there before. Another process was quicker."""
+
+
+class Older(OSError):
+    """The tables lack a column. Maybe the backup of an older dither was put in their place."""
 
 
 class Crossed(OSError):
@@ -32,6 +36,8 @@ def of(reason: Any, driver: Any, *, done: str, where: str, postgres: bool) -> Ex
         return Twice(str(reason))
     if isinstance(reason, sa.exc.NoResultFound) or state in GONE or "no such table" in words:
         return deleted(where, words)
+    if state == OLDER or any(sign in words for sign in ("no such column", "has no column")):
+        return Older(f"{could_not}. The backup of an older dither was put in its place: call again")
     if state == FORBIDDEN:
         return PermissionError(
             f"{could_not}. Reading needs SELECT on the tables of the ledger, writing INSERT, UPDATE and DELETE too, "
