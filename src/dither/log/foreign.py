@@ -233,7 +233,7 @@ def _id_text(id: Any) -> str:
     """The text that `texts` makes of this id."""
     if isinstance(id, (bool, np.bool_)):
         return str(bool(id)).lower()
-    if isinstance(id, (float, np.floating)) and abs(id) < 2.0**53 and float(id).is_integer():
+    if isinstance(id, (float, np.floating)) and float(id).is_integer() and abs(float(id)) < 2.0**53:
         return str(int(id))
     return tokens.nfc(str(id))
 
