@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors
-from dither.log import check, schema, storage
+from dither.log import acting, check, schema, storage
 
 YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
@@ -41,6 +41,8 @@ class Logged:
     slot_ids: tuple[str, ...] | None = field(default=None, repr=False)  # (K,) ids of the disjoint slots that decided
     sparse: bool = False  # whether a feature that is not in the log is 0, as in Vowpal Wabbit: then logs can be joined
     rows: np.ndarray | None = field(default=None, repr=False)  # (n,) numbers in the whole log; None: from `first` on
+    reward_range: tuple[float, float] | None = None  # what a reward can be, where the log was told; None: not known
+    wrote: tuple[acting.ActingPolicy, ...] | None = field(default=None, repr=False)  # the whole log; None: see the rows
 
     def __len__(self) -> int:
         return self.frame.height
@@ -209,6 +211,11 @@ class Logged:
         """Times (n,), datetime64[us] in UTC; NaT where null."""
         return self._column("time").dt.replace_time_zone(None).to_numpy()
 
+    @property
+    def acting(self) -> tuple[acting.ActingPolicy, ...]:
+        """What the log says of the policies that wrote it."""
+        return acting.policies(self.frame) if self.wrote is None else self.wrote
+
     def column(self, name: str) -> np.ndarray:
         """Any column as NumPy (n,), such as the user, for clusters. Of two with one name, your own comes first."""
         return self.series(name).to_numpy()
@@ -296,8 +303,9 @@ class Logged:
     @property
     def about(self) -> dict[str, Any]:
         """What a file must say besides the frame: the arms by position, and the names of the features."""
-        lists = {"catalogue": self.catalogue, "names": self.names, "slots": self.slot_ids}
-        return lists | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
+        lists: dict[str, Any] = {"catalogue": self.catalogue, "names": self.names, "slots": self.slot_ids}
+        lists |= {"reward_range": self.reward_range, "encoded_by": self.encoded_by}
+        return lists | {"shown_only": self.shown_only, "sparse": self.sparse}
 
     def aligned(self, bandit: Any) -> "Logged":
         """The log with its features in the order of the names that a bandit learnt.

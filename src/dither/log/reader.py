@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors, reading
-from dither.log import check, reward_rules, schema, storage
+from dither.log import acting, check, reward_rules, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
@@ -67,7 +67,7 @@ def pieces(source: Any, *, rows: int, rewards: str | None = None, require: tuple
 
 
 def _batches(pieces: list["_Piece"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:
-    facts, first = _facts(pieces), 0
+    facts, first = _facts(pieces) | {"wrote": tuple(one for piece in pieces for one in piece.acting())}, 0
     for piece in pieces:
         for at in range(0, piece.height, rows):
             frame = piece.slice(at, min(rows, piece.height - at))
@@ -142,6 +142,15 @@ class _Piece:
         frame = storage.join(frame, received, rule=self.rule, first=at)
         missing = any(name not in frame.columns for name in self.require)
         return schema.checked(frame, where=self.where, require=self.require) if missing else frame
+
+    def acting(self) -> tuple[acting.ActingPolicy, ...]:
+        """What all of its rows say of the policies that wrote them."""
+        names = [name for name in ("policy", "learnt") if name in self.columns]
+        with storage.readable(self.where):
+            if self.decisions is None:
+                return acting.policies(self.scan)
+            columns = self.decisions.columns(names) if names else self.decisions.columns(["arm"])
+        return acting.policies(columns)
 
     def hashes(self) -> np.ndarray:
         """A 64-bit hash of each id, (height,)."""
@@ -254,6 +263,7 @@ def _facts(pieces: list[_Piece]) -> dict[str, Any]:
         "sparse": names is not None and all(piece.about.get("sparse", False) for piece in pieces),
         "encoded_by": _encoded_by(pieces),
         "slot_ids": _slot_ids(pieces),
+        "reward_range": _reward_range(pieces),
     }
 
 
@@ -276,6 +286,15 @@ def _encoded_by(pieces: list[_Piece]) -> str | None:
         one, other = list(where.values())[:2]
         raise ValueError(f"different Features made the features of {one} and of {other}: read them one by one")
     return next(iter(where), None)
+
+
+def _reward_range(pieces: list[_Piece]) -> tuple[float, float] | None:
+    """What a reward can be in all pieces; None where one does not say it."""
+    ranges = [piece.about.get("reward_range") for piece in pieces]
+    ends = [(float(one[0]), float(one[1])) for one in ranges if one is not None]
+    if not ends or len(ends) < len(ranges):
+        return None
+    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 def _slot_ids(pieces: list[_Piece]) -> tuple[str, ...] | None:
