@@ -11,7 +11,7 @@ from dither.cli.app import expanded
 from dither.cli.evaluate import in_words_of_the_command
 from dither.cli.log_options import Given, LogPath, LogReading
 from dither.log import sources
-from dither.ope import Difference, Estimate, tuning
+from dither.ope import tuning
 
 
 @expanded
@@ -26,7 +26,13 @@ def tune(
     *,
     learn: Annotated[float, typer.Option(help="Share of the rows that teach.")] = 0.5,
     choose: Annotated[float, typer.Option(help="Share of the rows that choose; the others report.")] = 0.25,
-    estimator: Annotated[str, typer.Option(help=f"{', '.join(tuning.ESTIMATORS)}.")] = "dr",
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(tuning.ESTIMATORS)}, with normal intervals.",
+            show_default="dr; ips with anytime intervals where the policy that ran learnt",
+        ),
+    ] = None,
     floor: Annotated[float, typer.Option(help="Share of uniform choices of the bandit.")] = 0.0,
     slots: Annotated[int | None, Given(help="Number of disjoint slots, for a log of one context a row.")] = None,
     loss: Annotated[
@@ -36,9 +42,18 @@ def tune(
         ),
     ] = None,
     level: Annotated[float, typer.Option(help="Level of all intervals.")] = 0.95,
+    reward_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="Bounds of rewards, for anytime.", show_default="what the log knows: 0 1 for a logistic link"
+        ),
+    ] = None,
     draws: Annotated[int, typer.Option(help="Monte Carlo draws a row for policies that need them.")] = 1000,
     reading: LogReading,
-    save: Annotated[Path | None, Given(help="File for the chosen bandit, as it was judged.")] = None,
+    save: Annotated[
+        Path | None, Given(help="File for the chosen bandit, as it was judged, if settings can be told apart.")
+    ] = None,
+    save_tied: Annotated[bool, typer.Option("--save-tied", help="Save it also where nothing is told apart.")] = False,
 ) -> None:
     """Choose the settings of a bandit from a log: some rows teach, the next choose, and the last report."""
     from dither.cli import terminal
@@ -51,12 +66,14 @@ def tune(
         logged = sources.LogSource(log, **reading.source).whole({"features", "K", "arms"})
         tuned = tuning.tune(
             logged, algorithm, learn=learn, choose=choose, estimator=estimator, floor=floor, slots=slots, loss=loss,
-            level=level, draws=draws, **rules,
+            level=level, reward_range=reward_range, draws=draws, **rules,
         )  # fmt: skip
     console = terminal.console()
     console.print(_table(tuned))
     terminal.said(console, tuned.says)
-    if save is not None:
+    if save is not None and not (tuned.told or save_tied):
+        terminal.said(console, [f"Nothing is saved to {save}, as nothing was told apart: ask for it with --save-tied."])
+    elif save is not None:
         tuned.bandit.save(save)
         terminal.written(console, [save])
 
@@ -81,12 +98,7 @@ def _table(tuned: tuning.Tuned) -> Any:
         numbers=[f"{tuned.tried[0].estimate.level:.0%} interval", *names],
     )
     for one in tuned.tried:
-        gap = "highest" if one.spec == tuned.best else _interval(one.gap, sign="+")
-        value = _interval(one.estimate)
+        gap = "highest" if one.spec == tuned.best else tuning.in_ends(one.gap, sign="+")
+        value = tuning.in_ends(one.estimate)
         table.add_row(str(one.spec), value, gap, f"{one.explores:.2f}", f"{one.estimate.ess:,.0f}")
     return table
-
-
-def _interval(one: Estimate | Difference, *, sign: str = "") -> str:
-    low, high = one.interval
-    return f"{one.value:{sign}.4g} [{low:{sign}.4g}, {high:{sign}.4g}]"

@@ -139,7 +139,7 @@ def evaluate(
     model : "ridge" or "gbm", to make predictions from the features, cross-fitted in memory
     cluster : a column, such as the user. Rows with the same value may depend on each other
     interval : None: "normal"; but where the policy that ran learnt meanwhile, as the log says (`dither.log.acting`),
-        and nobody chose estimators, "anytime" for ips and its differences, which holds there, beside "normal" for others
+        and nobody chose estimators, "anytime" for ips and its differences, which holds there, and "normal" for others
     level, reward_range, weight_max, row_weight_max, resamples : see `bounded.IntervalSettings`. reward_range None: what
         the log was told of its rewards, or what the link of its model allows
     missing, invalid, duplicates : see `dither.log.Logged.usable`. missing may be "bounds" too: anything within

@@ -204,8 +204,8 @@ def _learnt(evaluation: EvaluationNumbers) -> list[str]:
         others = errors.listed([name for name in by if name != "ips"])
         return [
             f"{says}. So ips has {how} intervals, for rewards from {low:g} to {high:g}, and so have its differences: "
-            f"they hold for a policy that was shown less and less. The {evaluation.beside} ones of {others} beside them "
-            "are narrower, and cover too rarely there."
+            f"they hold for a policy that was shown less and less. The {evaluation.beside} ones of {others} beside "
+            "them are narrower, and cover too rarely there."
         ]
     cures = ["--estimator ips --interval anytime --reward-range LOW HIGH"]
     if evaluation.checked:
@@ -303,10 +303,10 @@ def _wanted(gap: Difference) -> str:
     rows = gap.n * (2 * width / abs(gap.value)) ** 2 if gap.value else math.inf
     if rows > MOST * gap.n:
         return "no number of rows within reach would tell"
-    return f"about {_round(rows):,} rows would be needed for an interval half as wide as the difference"
+    return f"about {rounded_up(rows):,} rows would be needed for an interval half as wide as the difference"
 
 
-def _round(rows: float) -> int:
+def rounded_up(rows: float) -> int:
     """Rounded up to two digits."""
     step = 10 ** max(0, math.floor(math.log10(rows)) - 1)
     return math.ceil(rows / step) * step
