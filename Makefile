@@ -60,7 +60,8 @@ tables: .venv/test
 	$(BIN)/python -m dither_bench.commands.tables_page > docs/tables.md
 
 gallery: .venv/test
-	$(BIN)/dither gallery --out docs/results
+	$(BIN)/dither gallery $(RESULTS) --out docs/results --processor "AMD EPYC"
+	$(BIN)/python -m dither_bench.commands.results_pages
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

@@ -1,6 +1,7 @@
 """A ledger that an older dither wrote is brought to the newest tables, with all that it holds."""
 
 import importlib
+import sqlite3
 
 import numpy as np
 import pytest
@@ -80,3 +81,25 @@ def test_a_ledger_of_an_older_version_goes_on(shared, tmp_path, version, monkeyp
         live.replace_shadow(dither.Greedy(dim=3, seed=1))
         assert live.shadow.observations == live.bandit.observations
     # seen red: a migration that leaves the part without a batch
+
+
+@pytest.mark.parametrize("version", ["0001", "0003"])
+def test_a_backup_of_an_older_version_is_migrated_where_it_is_put_in_place(tmp_path, version, monkeypatch):
+    """By SQLite's backup API, into the file that is open."""
+    live = dither.Live(tmp_path / "a.db", bandit=begin())
+    live.reward(live.choose(X).id, 1.0)
+    old = older(tmp_path / "old.db", version, monkeypatch)
+    copied(live.ledger.database, old)
+    old.close()
+    live.reward(live.choose(X).id, 2.0)
+    with sqlite3.connect(tmp_path / "old.db") as source, sqlite3.connect(tmp_path / "a.db") as target:
+        source.backup(target)
+    source.close()
+    target.close()
+    with pytest.raises(OSError, match="no such column"):
+        live.choose(X)
+    live.reward(live.choose(X).id, 0.0)
+    live.learn()
+    assert live.bandit.observations == 2
+    assert live.to_bytes() == live.replay().to_bytes()
+    # seen red: migrations that run when a ledger is opened alone

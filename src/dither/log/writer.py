@@ -395,6 +395,9 @@ class Log:
             with storage.readable(path):
                 names = list(schema.polars().read_parquet_schema(path))
                 ids = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
+                if "was_erased" in names:
+                    gone = schema.polars().read_parquet(path, columns=["id", "was_erased"])
+                    self._ledger.erase(gone.filter("was_erased")["id"])
             self._extra = tuple(n for n in names if n not in schema.COLUMNS)
             for number, name in enumerate(ids, first):
                 self._ledger.enter(name, number)

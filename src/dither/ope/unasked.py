@@ -5,6 +5,7 @@ A policy that learns shows an arm less and less if it looks bad, and then a norm
 beside it. It needs the range of the rewards, which the log may know, and else the user must say.
 """
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,7 +32,8 @@ class Logging(NamedTuple):
         """By rows from the beginning of a log, which know what all rows say of the policy."""
         changes = check.changes(rows)
         ends = acting.reward_range(rows.acting) if rows.reward_range is None else rows.reward_range
-        return cls(acting.learnt(rows.acting, changes), ends, changes)
+        finite = ends is not None and abs(ends[0]) + abs(ends[1]) < math.inf
+        return cls(acting.learnt(rows.acting, changes), ends if finite else None, changes)
 
 
 UNKNOWN = Logging()

@@ -9,6 +9,7 @@ With finitely many values of z, the scores at each value decide. With a continuo
 tie. `policy_contract.Answers` lists what a view may answer.
 """
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import noise, propensity
+from dither import links, noise, propensity
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.policies import valued
@@ -37,11 +38,16 @@ class Scores(NamedTuple):
     s: Array  # (..., K)
     tied: Callable[[Array | None], Array]  # mask (..., K) or None -> which tie for the highest score, (..., K) bool
     most: float | None = None  # no score has a larger error; None: not known
+    weighed: Callable[[Array, Any], Callable[[Array | None], Array]] | None = None  # v, link -> `tied` with values
     rewards: bool = False  # whether the scores are on the scale of rewards, where the model has a link
 
     def valued(self, v: Array, link: Any) -> "Scores":
         """The same where the arms have values v (..., K)."""
-        return plain(v * (self.s if self.rewards else link.mu(self.s)))
+        link = links.LINKS["identity"] if self.rewards else link
+        s = v * link.mu(self.s)
+        if self.weighed is None:
+            return Scores(s, lambda mask: valued.tied(self.s, arrays.spread(self.s, mask=mask), v, link, mask))
+        return Scores(s, self.weighed(v, link))
 
     def scores(self) -> Array:
         """The scores, (..., K)."""
@@ -263,10 +269,14 @@ def means(model: Any, state: Any, X: Array) -> Scores:
     if not {"rounding", "width"} <= model.abilities:
         return plain(m)
     rho, most = model.rounding(state).rho, None
+
+    def error() -> Array:
+        return rho * model.width(state, X)
+
     if "reach" in model.abilities:
         length = math.sqrt(arrays.largest(arrays.square(X)))
         most = arrays.largest(rho) * arrays.largest(model.reach(state)) * length
-    return Scores(m, lambda mask: arrays.top(m, error=rho * model.width(state, X), mask=mask), most)
+    return Scores(m, lambda mask: arrays.top(m, error=error(), mask=mask), most, _by_errors(m, error))
 
 
 def of_rewards(model: Any, state: Any, X: Array, s: Array, error: Callable[[Any, Array], Array]) -> Scores:
@@ -277,11 +287,15 @@ def of_rewards(model: Any, state: Any, X: Array, s: Array, error: Callable[[Any,
     if not {"rounding", "width"} <= model.abilities:
         return plain(s, rewards=True)
 
-    def tied(mask: Array | None) -> Array:
-        moved = error(model.rounding(state), model.width(state, X))
-        return arrays.top(s, error=moved + arrays.spread(s), mask=mask)
+    def errors() -> Array:
+        return error(model.rounding(state), model.width(state, X)) + arrays.spread(s)
 
-    return Scores(s, tied, rewards=True)
+    return Scores(s, lambda mask: arrays.top(s, error=errors(), mask=mask), weighed=_by_errors(s, errors), rewards=True)
+
+
+def _by_errors(s: Array, error: Callable[[], Array]) -> Callable[[Array, Any], Callable[[Array | None], Array]]:
+    """`Scores.weighed` of scores that are compared by their errors."""
+    return lambda v, link: lambda mask: valued.tied(s, error(), v, link, mask)
 
 
 def plain(s: Array, *, rewards: bool = False) -> Scores:
@@ -299,4 +313,8 @@ def optimistic(lines: Lines) -> Scores:
         share = propensity.shared_at(arrays.numpy(m), arrays.numpy(w), 1.0, slack=errors, mask=offered) > 0
         return arrays.beside(share, m)
 
-    return Scores(m + w, tied, None if slack is None else slack.most(m, w))
+    def weighed(v: Array, link: Any) -> Callable[[Array | None], Array]:
+        view = lines.valued(v, link)
+        return functools.partial(view.at, 1.0) if isinstance(view, valued.Curves) else optimistic(view).tied
+
+    return Scores(m + w, tied, None if slack is None else slack.most(m, w), weighed)

@@ -10,7 +10,7 @@ from dither.algorithms import grids, spec
 from dither.base import errors
 from dither.cli.app import expanded
 from dither_bench.commands import running
-from dither_bench.commands.options import Computing, Reference, Showing, Storing, Trying
+from dither_bench.commands.options import Computing, Reference, Showing, Storing, Trying, keeping
 from dither_bench.define import environments, figures
 
 _LINEAR = environments.describe("linear")
@@ -83,6 +83,7 @@ class EnvironmentChoice:
 
 
 @expanded
+@keeping
 def compare(
     *,
     algorithms: Annotated[

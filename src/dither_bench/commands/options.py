@@ -1,5 +1,7 @@
 """The options that several commands share, in groups (`dither.cli.app.expanded`)."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from dither.base.workers import Workers
+from dither.cli import terminal
 from dither.cli.computing import Backend, Cluster
+from dither_bench.keep.store import STORE
 from dither_bench.plan import plan
 from dither_bench.show import pictures
 from dither_bench.show.pictures import PictureLook
@@ -60,6 +64,22 @@ class Storing:
 
     block: Annotated[int | None, typer.Option(help=_BLOCK, show_default=False)] = None
     out: Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")] = Path("results")
+
+    @property
+    def store(self) -> Path:
+        """The folder of the files of results."""
+        return self.out / STORE
+
+
+def keeping(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which says what is kept where Ctrl-C ends it, at whatever moment."""
+
+    @functools.wraps(command)
+    def interruptible(*, storing: Storing, **options: Any) -> None:
+        with terminal.interruptible(storing.store):
+            command(storing=storing, **options)
+
+    return interruptible
 
 
 @dataclass(frozen=True)

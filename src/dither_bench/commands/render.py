@@ -18,7 +18,7 @@ from dither_bench.judge.words import Section
 from dither_bench.plan import costs
 
 LINES = 12  # algorithms at most that the catalogue lists one by one
-OF_PUBLISHED = ("published", "ratio", "value", "order")  # columns that are left out where nothing is published
+OF_PUBLISHED = ("published", "ratio [95 %]", "value", "order")  # columns that are left out where nothing is published
 
 
 def catalogue(console: Console) -> None:
@@ -72,6 +72,7 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
                 console.print(_each(section.rows))
             terminal.said(console, filter(None, (section.verdict, section.of_each, section.collapsed)))
             _lines(console, "Not reproduced", section.not_reproduced)
+            _lines(console, "Open", section.unsettled)
     # Those about some algorithms are reasons, told where they apply.
     _lines(console, "Note", [note.text for note in figure.notes if not note.algorithms])
 
@@ -91,7 +92,7 @@ def _panel(section: Section) -> Table:
     columns: dict[str, Callable[[dict], str]] = {
         "published": words.published,
         "ours": words.with_error,
-        "ratio": lambda row: "–" if row["ratio"] is None else f"{row['ratio']:.2f}",
+        "ratio [95 %]": words.ratio,
         "value": lambda row: row["value"],
         "runs": lambda row: str(row["runs"]),
         "difference [95 %]": difference,
@@ -102,7 +103,8 @@ def _panel(section: Section) -> Table:
     table = terminal.table(f"{section.panel.name}, round {section.round:,}")
     table.add_column("algorithm", no_wrap=True)
     for name in columns:
-        table.add_column(name, justify="left" if name in ("value", "order") else "right", no_wrap=True)
+        word = name in ("value", "order")
+        table.add_column(name, justify="left" if word else "right", no_wrap=name != "value")
     for row in section.rows:
         table.add_row(row["algorithm"], *(cell(row) for cell in columns.values()))
     return table

@@ -32,7 +32,9 @@ def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool =
     sections = [part for request in requests if (part := section(request, store, look=look, beside=requests))]
     if not sections:
         raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
-    filters = {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
+    filters = {
+        name: getattr(words, name) for name in ("number", "published", "ratio", "with_error", "interval", "short")
+    }
     plotly = template.plotly() if any(part["sketch"] for part in sections) else ""
     content: dict[str, Any] = dict(sections=sections, log=log, plotly=plotly)
     text = template.page("report.html.jinja", filters=filters, package="dither_bench.commands", **content)

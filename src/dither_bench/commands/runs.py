@@ -10,7 +10,7 @@ from dither.base import errors
 from dither.cli import terminal
 from dither.cli.app import expanded
 from dither_bench.commands import analysis, overall, render, running
-from dither_bench.commands.options import Band, Computing, Log, Reference, Showing, Storing
+from dither_bench.commands.options import Band, Computing, Log, Reference, Showing, Storing, keeping
 from dither_bench.define import figures
 from dither_bench.plan.plan import Shard
 
@@ -25,6 +25,7 @@ def list_figures(
 
 
 @expanded
+@keeping
 def reproduce(
     *,
     names: Annotated[

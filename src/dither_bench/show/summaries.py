@@ -70,6 +70,40 @@ def of_request(request: FigureRequest, store: Store, *, processor: str) -> Summa
     )
 
 
+def joined(new: Summary, old: Summary) -> Summary:
+    """The new one, and the panels of the old one that it lacks. Those of another seed are left out."""
+    there = {panel.name for panel in new.figure.panels}
+    kept = [panel.name for panel in old.figure.panels if panel.name not in there]
+    if not kept or old.seed != new.seed:
+        return new
+    order = [panel.name for panel in FIGURES[new.figure.name].panels]
+    of_both = [*new.figure.panels, *(panel for panel in old.figure.panels if panel.name in kept)]
+
+    def both(name: str) -> pl.DataFrame:
+        earlier = getattr(old, name).filter(pl.col("panel").is_in(kept))
+        return pl.concat([getattr(new, name).cast(dict(earlier.schema)).select(earlier.columns), earlier])
+
+    return Summary(
+        replace(new.figure, panels=tuple(sorted(of_both, key=lambda panel: order.index(panel.name)))),
+        new.seed,
+        both("curves"),
+        both("measured"),
+        both("paired"),
+        {place: codes for place, codes in old.code.items() if place[0] in kept} | dict(new.code),
+        tuple(dict.fromkeys(old.versions + new.versions)),
+        "; ".join(dict.fromkeys((old.processor, new.processor))),
+        max(old.day, new.day),
+    )
+
+
+def with_earlier(summary: Summary, folder: Path) -> Summary:
+    """The summary, with the panels that it lacks and an earlier one in the folder has, as they would be run today."""
+    try:
+        return joined(summary, read(folder / f"{summary.figure.name}.json"))
+    except (FileNotFoundError, ValueError):  # there is none, or its panels have other settings by now
+        return summary
+
+
 def write(summary: Summary, folder: Path) -> Path:
     """Write it as NAME.json."""
     figure = summary.figure

@@ -29,7 +29,7 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
     erasures = sql_tables.erasures
     insert = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
     event = connection.scalar(insert.returning(erasures.c.number))
-    connection.execute(sa.update(sql_tables.lease).values(erased=event))
+    lessons.changed(connection, erased=event)
     snapshots = sql_tables.snapshots
     for at in range(0, len(numbers), entering.TOGETHER):
         part = numbers[at : at + entering.TOGETHER]

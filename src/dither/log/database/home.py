@@ -20,11 +20,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither.base import errors, forks
+from dither.log import troubles
 from dither.log.database import journal
 from dither.log.database.sql_tables import PREFIX
 
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
-NEWEST = "0003"  # the newest migration
+NEWEST = "0005"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
 
@@ -67,13 +68,22 @@ class Home:
         self._lock, self._wait = threading.RLock(), wait
         self._reads, self._read = 0, threading.Condition()  # how many readers there are
         self.lost = 0  # how often the database failed
+        self.troubles = troubles.Troubles()
+        self.mark = 0  # of what this process knows of the things that change rarely (`lessons.Changes`)
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
+        self._together: tuple[int, sa.Connection] | None = None  # a thread, and the transaction of all that it does
         self._parents: list[Any] = []
         self._engine = self._new_engine()
+        self._preparing, self._prepared = False, False  # whether the migrations run now, and have run
+        self._file: journal.Identity | None = None  # for which they have
+        self._written_to: journal.Identity | None = None  # the file that the writer has open
+        self._unwiped, self._wiping = False, troubles.Pause()  # whether the journal has what was erased
         try:
-            self._prepare()
+            self._ready()
+            self._unwiped = self._has_erased()
+            self.wipe()
         except BaseException:
             self.close()
             raise
@@ -96,7 +106,8 @@ class Home:
         sa.event.listen(engine, "begin", _begun)
         return engine
 
-    def _opened(self, connection: Any, _: Any) -> None:
+    def _opened(self, connection: Any, record: Any) -> None:
+        record.info["file"] = None if self.file is None else journal.identity(self.file)
         for pragma in (
             "journal_mode=WAL",
             "synchronous=NORMAL",
@@ -111,20 +122,25 @@ class Home:
 
         later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
         """
+        if (mine := self._mine()) is not None:
+            yield mine
+            return
         options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
         with self._lock, self._told("written"):
-            connection = self._writer or self._engine.connect().execution_options(**options)
+            now = self._ready()
+            connection = self._writer or self._new_writer(options)
             self._writer = None
             try:
                 if not self.postgres:
                     self.driver(connection).execute("BEGIN IMMEDIATE")  # by SQLAlchemy it takes twice as long
                 if self._journal is not None:
-                    self._journal.hold()
+                    self._journal.hold(self._written_to, now)
                 yield connection
                 (connection if connection.in_transaction() else self.driver(connection)).commit()
             except journal.Removed:
                 connection.close()
                 self._engine.dispose()  # the next call opens what is there now
+                self.lost += 1
                 raise
             except BaseException:
                 connection.close()
@@ -133,6 +149,54 @@ class Home:
             number = self._journal.wrote() if self._journal is not None else 0
         if not later:
             self.reach(number)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """One transaction for all that this thread reads and writes in the block: all of it is there, or nothing."""
+        with self.writing() as connection:
+            self._together = threading.get_ident(), connection
+            try:
+                yield
+            finally:
+                self._together = None
+
+    def _mine(self) -> sa.Connection | None:
+        """The transaction of all that this thread does; None where each has its own."""
+        together = self._together
+        return together[1] if together is not None and together[0] == threading.get_ident() else None
+
+    def _new_writer(self, options: dict[str, Any]) -> sa.Connection:
+        connection = self._engine.connect().execution_options(**options)
+        self._written_to = connection.info.get("file")
+        return connection
+
+    def _ready(self) -> journal.Identity | None:
+        """Run the migrations that are missing, where this may be another database than that for which they ran.
+
+        -> which file it is now; None: it is in no file. Raises Removed where there is none any more.
+        """
+        file = None if self.file is None else journal.identity(self.file)
+        if self._preparing or (self._prepared and file == self._file):
+            return file
+        with self._lock:
+            if self._journal is not None and self._file is not None:
+                self._journal.fits(self._file, file)
+            self._preparing = True
+            try:
+                self._prepare()
+            finally:
+                self._preparing = False
+            file = None if self.file is None else journal.identity(self.file)
+            self._prepared, self._file = True, file
+        return file
+
+    def moved(self, before: int, mark: int) -> None:
+        """Say that this process has made a change, in a transaction that found the mark `before` it.
+
+        If it knew all changes up to there, it knows this one too.
+        """
+        if self.mark == before:
+            self.mark = mark
 
     @property
     def written(self) -> int:
@@ -150,12 +214,20 @@ class Home:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A transaction that sees one moment of the database."""
+        if (mine := self._mine()) is not None:
+            yield mine
+            return
         with contextlib.ExitStack() as stack:
             if not self.shared:
                 stack.enter_context(self._lock)  # in memory there is one connection
             stack.enter_context(self._counted())
             stack.enter_context(self._told("read"))
+            file = self._ready()
             connection = stack.enter_context(self._engine.connect())
+            if connection.info.get("file") != file:  # it was opened before the file was replaced
+                connection.invalidate()
+                self._engine.dispose()
+                connection = stack.enter_context(self._engine.connect())
             if self.postgres:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             stack.enter_context(connection.begin())
@@ -189,6 +261,8 @@ class Home:
                     f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
                 ) from None
             self.lost += 1
+            if "no such " in words:  # the backup of an older dither was put in its place
+                self._prepared = False
             state = getattr(reason, "sqlstate", None) or ""
             if state in _AGAIN:
                 raise Crossed(
@@ -216,18 +290,22 @@ class Home:
         cursor = self.driver(connection).execute(text, [parameters[name] for name in names])
         return cursor.fetchall() if cursor.description is not None else []
 
-    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-        """Insert rows, with their values in the order of the columns."""
+    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
+        """Insert rows, with their values in the order of the columns; -> what the statement returns for a single row.
+
+        None: there are none or several, or it returns nothing.
+        """
         if not rows:
-            return
+            return None
         text, names = self._texts.get(statement) or self._compiled(statement, columns)
         if list(names) != columns:
             raise ValueError(f"the parameters {names} are not in the order {columns}")
         with contextlib.closing(self.driver(connection).cursor()) as cursor:
             if len(rows) == 1:
                 cursor.execute(text, rows[0])
-            else:
-                cursor.executemany(text, rows)
+                return None if cursor.description is None else cursor.fetchone()
+            cursor.executemany(text, rows)
+        return None
 
     def _compiled(self, statement: Any, columns: list[str] | None = None) -> tuple[str, tuple[str, ...]]:
         compiled = statement.compile(self._engine, column_keys=columns)
@@ -258,11 +336,49 @@ class Home:
         if self._journal is not None and not self._wait:
             self._journal.sync()
 
-    def truncate(self) -> None:
-        """Let no copy of what was erased stay in the journal of a SQLite file."""
-        if self.file is not None:
-            with self._lock, self._told("written"), self._engine.connect() as connection:
-                self.driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def erased(self) -> None:
+        """Let no copy of what was erased stay in the journal of a SQLite file.
+
+        A reader of an earlier moment needs the journal, and nobody waits for it: then that is a trouble, and later
+        calls do it, or the next opening.
+        """
+        self._unwiped = self.file is not None
+        self._wiping.passed()
+        self.wipe()
+        if self._unwiped:
+            self.troubles.add(
+                "erasing",
+                f"copies of what was erased are still in the journal {self.file}-wal, since a reader of an earlier "
+                f"moment has it open: they go with one of the next writes, or with the next opening",
+            )
+
+    def wipe(self) -> None:
+        """Empty the journal, where it has what was erased and nobody reads it. No call fails for it."""
+        if not self._unwiped or not self._wiping.over:
+            return
+        try:
+            self._unwiped = self._busy()
+        except (OSError, ValueError) as reason:
+            self.troubles.add("erasing", f"the journal could not be emptied ({troubles.in_words(reason)})", reason)
+        if self._unwiped:
+            self._wiping.failed()
+
+    def _busy(self) -> bool:
+        """Move the journal into the file, and cut it to nothing; -> whether a reader was in the way."""
+        with self._lock, self._told("written"), self._engine.connect() as connection:
+            driver = self.driver(connection)
+            driver.execute("PRAGMA busy_timeout=0")
+            try:
+                return bool(driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            finally:
+                driver.execute(f"PRAGMA busy_timeout={WAIT * 1000}")
+
+    def _has_erased(self) -> bool:
+        """Whether the journal may have what was erased, by a process that has ended before it could empty it."""
+        if self.file is None or not os.path.exists(f"{self.file}-wal") or not os.path.getsize(f"{self.file}-wal"):
+            return False
+        with self.reading() as connection:
+            return bool(connection.scalar(sa.text(f"SELECT erased FROM {PREFIX}lease")))
 
     def close(self) -> None:
         """Sync, and close all connections.
@@ -300,8 +416,10 @@ class Home:
         """In the child of a fork: leave the parent's connections alone, and make new ones."""
         self._lock = threading.RLock()
         self._reads, self._read = 0, threading.Condition()
+        self._together = None
         self._parents.append(self._writer)  # of PostgreSQL: closing it would end the parent's
         self._writer = None
+        self._preparing = False
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._engine.dispose(close=False)
         if self.shared:
