@@ -65,7 +65,7 @@ def policies(frame: Any) -> tuple[ActingPolicy, ...]:
     return tuple(ActingPolicy(*row) for row in facts.collect().iter_rows())
 
 
-class Learnt(NamedTuple):
+class PolicyLearning(NamedTuple):
     """Whether what wrote a log learnt meanwhile."""
 
     value: bool | None = None  # None: the log does not say it
@@ -73,29 +73,29 @@ class Learnt(NamedTuple):
     stated: bool = False  # whether the log says it of itself, and not its rows alone
 
 
-def learnt(acting: Sequence[ActingPolicy], changes: PolicyChanges) -> Learnt:
+def learnt(acting: Sequence[ActingPolicy], changes: PolicyChanges) -> PolicyLearning:
     """By what the rows say, and by the arms that came again."""
     free = [one for one in acting if not one.fixed]
     numbers = [number for one in free for number in (one.least, one.most) if number is not None]
     if numbers and min(numbers) < max(numbers):
         said = "learnt while it wrote this log: its rows say how much it had learnt, and it was not always the same"
-        return Learnt(True, said, stated=True)
+        return PolicyLearning(True, said, stated=True)
     silent = [one for one in free if one.silent]
     if acting and not silent:
-        return Learnt(False, stated=True)
+        return PolicyLearning(False, stated=True)
     bandits = any(one.text is not None and _BANDIT.search(one.text) for one in silent)
     if changes.rows:
         said = (
             f"changed while it ran: in {changes.rows:,} of {changes.of:,} rows at the start whose arms came again, the "
             "arm shown had another probability then. It learnt, or saw more than the log has"
         )
-        return Learnt(True, said, stated=bandits)
+        return PolicyLearning(True, said, stated=bandits)
     if changes.of >= ENOUGH:
-        return Learnt(False)
+        return PolicyLearning(False)
     if bandits:
         said = "may have learnt while it wrote this log: it is a bandit, and nothing says that it did not learn"
-        return Learnt(True, said, stated=True)
-    return Learnt()
+        return PolicyLearning(True, said, stated=True)
+    return PolicyLearning()
 
 
 def reward_range(acting: Sequence[ActingPolicy]) -> tuple[float, float] | None:

@@ -184,13 +184,7 @@ def evaluate(
         timed = Timed.of(horizon, late, now, half_life, window, at, by)
         timed.refuse(how.interval, question.in_order)
     reading = Reading(log, source, timed, model, seed)
-    logging = reading.looked(question)
-    if interval is None and estimators is None and logging.learnt.value:
-        question, how = unasked.held(question, how, logging, timed)
-    elif how.interval in BOUNDED and how.reward_range is None:
-        how = replace(how, reward_range=logging.reward_range)
-        intervals.bounds_are_there(how)
-    reading = replace(reading, logging=logging)
+    reading, question, how = _of_log(reading, question, how, free=interval is None and estimators is None)
     if missing != "bounds" or reward_range is None:
         return _evaluated(reading, question, how, workers, on_progress)
     half = replace(how, level=(1 + level) / 2)
@@ -198,6 +192,19 @@ def evaluate(
         _evaluated(reading, replace(question, missing=end), half, workers, on_progress) for end in reward_range
     )
     return unknown.bounded(low, high, reward_range, level)
+
+
+def _of_log(
+    reading: Reading, question: Question, how: IntervalSettings, *, free: bool
+) -> tuple[Reading, Question, IntervalSettings]:
+    """The same, with what the log says of the policy that ran. free : whether nobody chose estimators and interval."""
+    logging = reading.looked(question)
+    if free and logging.learnt.value:
+        question, how = unasked.held(question, how, logging, reading.timed)
+    elif how.interval in BOUNDED and how.reward_range is None:
+        how = replace(how, reward_range=logging.reward_range)
+        intervals.bounds_are_there(how)
+    return replace(reading, logging=logging), question, how
 
 
 def _evaluated(

@@ -224,29 +224,21 @@ def tune(
     logged = logged.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
     first, second, last = _parts(logged, learn, choose)
     how = _interval(logging, reward_range, level) if estimator is None else IntervalSettings(level=level)
-    safe = how.interval == SAFE_INTERVAL
-    trial = SettingTrial(SAFE if safe else estimator or "dr", draws, how, floor, slots, logged.X.shape[-1])
-    fine, judgements, failed = [], [], {}
-    for spec in every:
-        try:
-            judgements.append(trial.judged(trial.taught(spec, first), second))
-            fine.append(spec)
-        except FAILURES as reason:
-            failed[spec] = reason
-    if not fine:
-        raise next(iter(failed.values()))
+    by = SAFE if how.interval == SAFE_INTERVAL else estimator or "dr"
+    trial = SettingTrial(by, draws, how, floor, slots, logged.X.shape[-1])
+    fine, judgements, failed = trial.each(every, first, second)
     estimates, explores = zip(*judgements, strict=True)
     why = [_why_not(one) for one in estimates]
     ranking = ranked(estimates, [not text for text in why], level=level, loss=loss, gap=trial.gap)
-    ran = next((i for i, spec in enumerate(fine) if _plain(trial.text(spec)) in map(_plain, texts[-1:])), None)
-    told = loss is not None or len(ranking.tied) < len(ranking.allowed) or len(ranking.allowed) == 1
+    apart = len(ranking.tied) < len(ranking.allowed) or len(ranking.allowed) == 1
+    told, wrote = apart or loss is not None, list(map(trial.text, fine))
+    ran = next((i for i, text in enumerate(wrote) if _plain(text) in map(_plain, texts[-1:])), None)
     if told:
         place = max(ranking.affordable, key=lambda i: explores[i])
     else:
-        place = _nearest(fine, list(map(trial.text, fine)), texts[-1] if texts else None) if ran is None else ran
+        place = _nearest(fine, wrote, texts[-1] if texts else None) if ran is None else ran
     bandit = trial.taught(fine[place], _rows(logged, 0, len(first) + len(second)))
-    value, _ = trial.judged(bandit, last)
-    beside = replace(trial, estimator="dr", how=IntervalSettings(level=level))
+    value, gain = trial.reported(bandit, last)
     widest = max(one.interval[1] - one.interval[0] for one in ranking.gaps)
     return Tuned(
         tried=tuple(map(TriedSetting, fine, estimates, explores, why, ranking.gaps)),
@@ -255,7 +247,7 @@ def tune(
         chosen=fine[place],
         loss=ranking.loss,
         value=value,
-        gain=trial.gap(value, trial.ran(last), level=level),
+        gain=gain,
         rows=(len(first), len(second), len(last)),
         bandit=bandit,
         failed={str(spec): str(reason) for spec, reason in failed.items()},
@@ -263,7 +255,7 @@ def tune(
         told=told,
         rows_needed=0.0 if told else rows_needed(len(second), widest, ranking.loss),
         logging=logging,
-        narrow=_beside(beside, bandit, last) if safe else None,
+        narrow=trial.beside.reported(bandit, last) if trial.safe else None,
     )
 
 
@@ -279,12 +271,6 @@ def _interval(logging: Logging, ends: tuple[float, float] | None, level: float) 
         return IntervalSettings(level=level)
     ends = reward_range_of(ends, logging, Option("estimator", "dr"))
     return IntervalSettings(SAFE_INTERVAL, level, ordered(ends))
-
-
-def _beside(trial: "SettingTrial", bandit: Bandit, last: Logged) -> tuple[Estimate, Difference]:
-    """What another trial says of a bandit and of its gain over what ran."""
-    value, _ = trial.judged(bandit, last)
-    return value, trial.gap(value, trial.ran(last), level=trial.how.level)
 
 
 def _plain(text: str | None) -> str:
@@ -333,6 +319,39 @@ class SettingTrial:
     slots: int | None
     dim: int
 
+    @property
+    def safe(self) -> bool:
+        """Whether its intervals hold on the log of a policy that learnt."""
+        return self.how.interval == SAFE_INTERVAL
+
+    @property
+    def beside(self) -> "SettingTrial":
+        """The one with narrow intervals."""
+        return replace(self, estimator="dr", how=IntervalSettings(level=self.how.level))
+
+    def each(
+        self, every: Sequence[Spec], first: Logged, second: Logged
+    ) -> tuple[list[Spec], list[tuple[Estimate, float]], dict[Spec, Exception]]:
+        """The settings that could be judged, what `judged` says of each, and the errors of the others.
+
+        Raises the error of the first setting where all end with one.
+        """
+        fine, judgements, failed = [], [], dict[Spec, Exception]()
+        for spec in every:
+            try:
+                judgements.append(self.judged(self.taught(spec, first), second))
+                fine.append(spec)
+            except FAILURES as reason:
+                failed[spec] = reason
+        if not fine:
+            raise next(iter(failed.values()))
+        return fine, judgements, failed
+
+    def reported(self, bandit: Bandit, last: Logged) -> tuple[Estimate, Difference]:
+        """What a bandit would have earned, and its gain over what ran."""
+        value, _ = self.judged(bandit, last)
+        return value, self.gap(value, self.ran(last), level=self.how.level)
+
     def text(self, spec: Spec) -> str:
         """What a log says of a bandit with these settings."""
         model, policy = spec.configure(self.dim, disjoint=self.slots, facts={})
@@ -356,7 +375,7 @@ class SettingTrial:
         terms = contributions(self.estimator, logged.r, logged.a, logged.p, Q, M, **of_rows)
         one = estimate(terms, warn=False, **vars(self.how))
         tally = _tally(one)
-        if self.how.interval != SAFE_INTERVAL and intervals.few(tally):
+        if not self.safe and intervals.few(tally):
             one = replace(one, interval=intervals.hull(one.interval, intervals.unseen(tally, self.how.level, None)))
         return one, float(np.mean(1 / np.sum(Q * Q, axis=1)))
 
@@ -368,7 +387,7 @@ class SettingTrial:
 
     def gap(self, one: Estimate, other: Estimate, *, level: float) -> Difference:
         """The paired difference of two estimates."""
-        if self.how.interval != SAFE_INTERVAL or one is other:  # what is compared with itself has no error
+        if not self.safe or one is other:  # what is compared with itself has no error
             return _wider_gap(one, other, level=level)
         return compare(one, other, level=level, interval=SAFE_INTERVAL, reward_range=self.how.reward_range)
 

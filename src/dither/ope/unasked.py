@@ -23,7 +23,7 @@ SAFE, SAFE_INTERVAL, NARROW = "ips", "anytime", "normal"
 class Logging(NamedTuple):
     """What a log says of the policy that ran."""
 
-    learnt: acting.Learnt = acting.Learnt()
+    learnt: acting.PolicyLearning = acting.PolicyLearning()
     reward_range: tuple[float, float] | None = None  # what its rewards can be; None: not known
     changes: check.PolicyChanges = check.PolicyChanges()  # by the arms that came again in the first rows
 
