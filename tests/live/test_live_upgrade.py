@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 import dither
 from dither.log.database import home as homes
-from dither.log.database import sql_tables
+from dither.log.database import keeping, sql_tables
 
 X = np.eye(3)
 pytestmark = pytest.mark.usefixtures("closing")
@@ -90,13 +90,15 @@ def test_a_backup_of_an_older_version_is_migrated_where_it_is_put_in_place(tmp_p
     live.reward(live.choose(X).id, 1.0)
     old = older(tmp_path / "old.db", version, monkeypatch)
     copied(live.ledger.database, old)
+    with old.writing() as connection:  # where an older version had them
+        keeping.put(connection, "ledger", dict(rewards="sum", horizon=None, default=None, late="kept", parts=None))
     old.close()
     live.reward(live.choose(X).id, 2.0)
     with sqlite3.connect(tmp_path / "old.db") as source, sqlite3.connect(tmp_path / "a.db") as target:
         source.backup(target)
     source.close()
     target.close()
-    with pytest.raises(OSError, match="no such column"):
+    with pytest.raises(OSError, match="no column named"):
         live.choose(X)
     live.reward(live.choose(X).id, 0.0)
     live.learn()

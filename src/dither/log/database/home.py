@@ -254,6 +254,7 @@ class Home:
             if isinstance(reason, self._driver.IntegrityError):
                 raise Twice(str(reason)) from None
             if isinstance(reason, (self._driver.ProgrammingError, self._driver.DataError)):
+                self._prepared = False  # a table may be that of an older dither, whose backup was put in its place
                 raise
             words = str(reason).strip().splitlines()[0] if str(reason).strip() else repr(reason)
             if any(sign in words for sign in ("not a database", "malformed")):
@@ -261,7 +262,7 @@ class Home:
                     f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
                 ) from None
             self.lost += 1
-            if "no such " in words:  # the backup of an older dither was put in its place
+            if any(sign in words for sign in ("no such ", "no column ")):
                 self._prepared = False
             state = getattr(reason, "sqlstate", None) or ""
             if state in _AGAIN:
