@@ -3,8 +3,10 @@
 import json
 import re
 
+import numpy as np
 import polars as pl
 import pytest
+from matplotlib.text import Text
 
 from dither import simulate
 from dither.envs import Linear
@@ -80,11 +82,15 @@ def test_all_pictures_take_the_same_words(picture):
     """Seen red with `suptitle(figure.title)`: a title of "My study" prints "Comparison"."""
     canvas = picture(PictureLook(**WORDS))
     assert canvas.get_suptitle().startswith("My study")
-    assert "Ten runs of each." in canvas.get_supxlabel()
+    canvas.draw_without_rendering()
+    (caption,) = captions(canvas)
+    assert caption.get_window_extent().y0 >= 0
+    for ax in axes(canvas):
+        assert ax.xaxis.label.get_window_extent().y0 >= canvas.legends[0].get_window_extent().y1
     assert [text.get_text() for text in canvas.legends[0].get_texts()] == ["ours", "theirs"]
     assert {(ax.get_xlabel(), ax.get_ylabel()) for ax in axes(canvas)} == {("users", "loss")}
     bare = picture(PictureLook(title=False))
-    assert (bare.get_suptitle(), bare.get_supxlabel()) == ("", "")
+    assert (bare.get_suptitle(), captions(bare)) == ("", [])
     assert bare.get_figheight() < canvas.get_figheight()
 
 
@@ -133,6 +139,10 @@ def test_labels_name_algorithms_each_once():
             frames.limits(text)
 
 
+def captions(canvas):
+    return canvas.findobj(lambda it: isinstance(it, Text) and it.get_text() == "Ten runs of each.")
+
+
 def broken(ax):
     return [child for child in ax.get_children() if child.get_gid() == "broken"]
 
@@ -157,6 +167,9 @@ def test_a_profile_shows_where_its_runs_are():
     assert low < x.min() <= x.max() < high
     assert high - low < 1.2 * (x.max() - x.min())
     assert ax.get_ylim() == (0, 1)
+    tau = profiles.taus(x)
+    assert tau[0] < x.min() < x.max() == tau[-1]
+    assert np.diff(tau).max() < 0.01 * (x.max() - x.min())
 
 
 def test_python_has_the_title_that_is_given():

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from matplotlib.offsetbox import TextArea
 
 from dither_bench.show.frames import PictureFrame, check_limits
 
@@ -79,11 +80,20 @@ def name_axes(ax: Any, frame: PictureFrame) -> None:
 
 def set_caption(canvas: Canvas, frame: PictureFrame, *, size: float) -> None:
     """The caption below the axes and what stands there, in a picture that becomes higher by it."""
-    if frame.caption:
-        wide = max(20, int(canvas.get_figwidth() * 72 / (0.55 * size)))
-        text = "\n".join(textwrap.fill(line, wide) for line in frame.caption.splitlines())
-        canvas.set_figheight(canvas.get_figheight() + (text.count("\n") + 1.5) * 1.3 * size / 72)
+    if not frame.caption:
+        return
+    wide = max(20, int(canvas.get_figwidth() * 72 / (0.6 * size)))
+    text = "\n".join(textwrap.fill(line, wide) for line in frame.caption.splitlines())
+    more = (text.count("\n") + 2) * 1.3 * size / 72  # inches
+    canvas.set_figheight(canvas.get_figheight() + more)
+    if not canvas.legends:
         canvas.supxlabel("\n".join(filter(None, [canvas.get_supxlabel(), text])), fontsize=size)
+        return
+    (legend,) = canvas.legends  # the caption is the last part of its box, so the layout leaves room for both
+    area = TextArea(text, textprops={"fontsize": size, "multialignment": "center"})
+    area.set_figure(canvas)
+    box: Any = legend
+    box._legend_box.get_children().append(area)
 
 
 def columns(labels: Sequence[str], *, width: float, handle: float, scale: float = 1.0) -> int:
