@@ -312,5 +312,10 @@ if __name__ == "__main__":
     server = databases.Server()
     try:
         rounds(server.url(), given.rounds)
+        pooler = databases.Pooler(server, "default_pool_size = 2")
+        try:
+            rounds(pooler.url(), given.rounds)
+        finally:
+            pooler.stop()
     finally:
         server.stop()
