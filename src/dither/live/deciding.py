@@ -75,7 +75,7 @@ class Decider:
         """bandit : the one that acts; learner : whom it follows; shadow : the one that was passed."""
         self.bandit, self.rule, self.catalogue = bandit, rule, catalogue
         self._ledger, self._learner = ledger, learner
-        self.shadow, self._number = shadow, 0 if shadow is None else learner.stands.shadow_facts.number
+        self.shadow, self._shadow_facts = shadow, None if shadow is None else learner.stands.shadow_facts
         self._version = -1  # of what was learnt, as it is followed
         self._learnt: tuple[int, int | None] = 0, None  # the last batch of it, and the mark of this batch
         ruled = None if rule is None else f"a rule, explored {rule.explore}"
@@ -93,8 +93,8 @@ class Decider:
                 return
             self.bandit.follow(stands.bandit)
             facts = stands.shadow_facts
-            if facts.number != self._number:
-                self.shadow, self._number = copy.deepcopy(stands.shadow), facts.number
+            if facts != self._shadow_facts:  # with its bytes: in a ledger that was restored, numbers come again
+                self.shadow, self._shadow_facts = copy.deepcopy(stands.shadow), facts
                 if self.shadow is not None:
                     self.shadow.reseed()
             elif self.shadow is not None and stands.shadow is not None:
@@ -183,7 +183,8 @@ class Decider:
             p, _, _ = judged.probabilities(request._replace(baseline=None))
             columns[beside.JUDGED] = _on_offer(p, request)
         if judged is self.shadow and judged is not None:
-            columns[beside.SHADOW] = self._number if request.single else [self._number] * request.size
+            number = 0 if self._shadow_facts is None else self._shadow_facts.number
+            columns[beside.SHADOW] = number if request.single else [number] * request.size
         taken = [name for name in extra or {} if name in columns]
         if taken:
             raise ValueError(f"extra must not have the column {taken[0]!r}, which the ledger writes: take another name")

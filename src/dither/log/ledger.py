@@ -17,7 +17,7 @@ import numpy as np
 
 from dither.base import errors, forks
 from dither.deciding.answers import Decision, Decisions
-from dither.log import flushing, record, reward_rules, schema, stated, storage, terms
+from dither.log import address, flushing, record, reward_rules, schema, stated, storage, terms
 from dither.log.logged import Logged
 from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
 from dither.log.reward_rules import Answer, Many, id_text
@@ -367,14 +367,16 @@ class Ledger:
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.
 
-        ids : of the decisions; or one column of your own and the value to look for: `erase(user="u7")`
+        ids : of the decisions; or one column of your own and the value to look for: `erase(user="u7")`. A number and
+            the text of it are one value: "7" finds 7, and 7 finds "7" and 7.0
         -> how many decisions were erased now
 
         Id, time, arm and propensity stay. That so many decisions were erased is recorded, and whose is not. Decisions
         of a person without any such column cannot be found.
 
         Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None,
-        which would be all those without a value.
+        which would be all those without a value; LookupError where decisions have columns of your own, and none has
+        this one.
         """
         from dither.log.database import erasing
 
@@ -446,7 +448,7 @@ class Ledger:
         """
         from dither.log import archive
 
-        return archive.export(self, Path(folder))
+        return archive.export(self, address.local(folder))
 
     def take_over(self, folder: Any) -> int:
         """Enter the decisions and rewards of a folder that `Log` or `export` wrote; -> how many decisions are new.
@@ -456,7 +458,7 @@ class Ledger:
         """
         from dither.log import archive
 
-        return archive.take_over(self, Path(folder))
+        return archive.take_over(self, address.local(folder))
 
     def __len__(self) -> int:
         from dither.log.database import fetching

@@ -17,8 +17,9 @@ import sqlalchemy as sa
 
 from dither.log import record
 from dither.log.database import entering, rewarding
-from dither.log.database.home import Crossed, Home, Twice
+from dither.log.database.home import Home
 from dither.log.database.lessons import Basis
+from dither.log.database.refusals import Crossed, Twice
 from dither.log.flushing import Flush
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]  # by the names of columns

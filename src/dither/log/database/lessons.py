@@ -94,7 +94,7 @@ class Lease(NamedTuple):
 
 def hold(connection: sa.Connection) -> None:
     """Keep learners from writing until this transaction ends."""
-    connection.execute(sa.select(_LEASE.fence).with_for_update())
+    connection.execute(sa.select(_LEASE.fence).with_for_update()).one()
 
 
 def free(connection: sa.Connection, home: Home, holder: str, seconds: float) -> bool:
