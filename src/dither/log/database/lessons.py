@@ -187,9 +187,9 @@ def slots(connection: sa.Connection) -> int:
 
 def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
     """The first batch of which a reward is corrected in the batches after one, up to another; None: none is."""
-    later, own = sql_tables.rewards.alias(), sql_tables.rewards.alias()
-    both = (own.c.decision == later.c.decision) & (own.c.seq < later.c.seq) & _lesson(own) & _lesson(later)
-    fields = sa.select(sa.func.min(own.c.batch)).select_from(later).join(own, both)
+    later, lesson = sql_tables.rewards.alias(), sql_tables.rewards.alias()
+    both = (lesson.c.decision == later.c.decision) & (lesson.c.seq < later.c.seq) & _lesson(lesson) & _lesson(later)
+    fields = sa.select(sa.func.min(lesson.c.batch)).select_from(later).join(lesson, both)
     return connection.scalar(fields.where(later.c.batch > after, later.c.batch <= to))
 
 
