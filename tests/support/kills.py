@@ -225,19 +225,18 @@ def check(home, acknowledged):
 
 def knew_what_they_say(live):
     """Each decision has the propensity of the bandit after the batch that its row names."""
-    bandit, learner = live.replay(0), live._learner
+    taught = live._learner.replay(0)
     with live.ledger.database.reading() as connection:
         batches = dict(connection.exec_driver_sql("SELECT id, batch FROM dither_decisions").fetchall())
     rows = live.read().frame.select("id", "features", "arm", "propensity").to_dicts()
     rows.sort(key=lambda row: batches[row["id"]])
-    taught = learner.replay(0)
     with live.ledger.database.reading() as connection:
         for row in rows:
             while taught.batch < batches[row["id"]]:
-                taught.learn(taught.lesson(connection, taught.batch + 1))
+                number = taught.batch + 1
+                taught.learn(taught.lesson(connection, number, upto=number))
             p = taught.bandit.propensities(np.array(row["features"]))[row["arm"]]
             assert abs(p - row["propensity"]) < 1e-9, f"{row['id']} did not know batch {batches[row['id']]}"
-    assert bandit.observations == 0
 
 
 ROUNDS = {"kills": killed, "restores": restored, "full": filled}

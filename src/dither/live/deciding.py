@@ -22,7 +22,7 @@ from dither.live import beside, requests
 from dither.live.learner import Learner
 from dither.live.requests import Call
 from dither.live.taught import grow
-from dither.log import Ledger, record, schema
+from dither.log import Ledger, acting, record, schema
 from dither.log.database.committing import Stale
 from dither.log.database.lessons import Basis
 from dither.log.record import Recorder
@@ -78,7 +78,7 @@ class Decider:
         self.shadow, self._shadow_facts = shadow, None if shadow is None else learner.stands.shadow_facts
         self._version = -1  # of what was learnt, as it is followed
         self._learnt: tuple[int, int | None] = 0, None  # the last batch of it, and the mark of this batch
-        ruled = None if rule is None else f"a rule, explored {rule.explore}"
+        ruled = None if rule is None else f"{acting.RULE} {rule.explore}"
         constants = record.constants(bandit if rule is None else None, policy=ruled)
         self._recorder = Recorder(kept.store == "all", False, kept.probabilities and rule is None, False, constants)
         self.follow()

@@ -510,7 +510,7 @@ class Live:
 
 def _shown(choice: Choice, ids: list[str]) -> Shown | ShownMany:
     """A choice that is in the ledger, as a user gets it."""
-    names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z)
+    names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z, choice.learnt)
     if choice.request.single:
         place = int(choice.arm)
         return Shown(place if names is None else names[place], *more, ids[0], place)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors
-from dither.log import check, schema, storage
+from dither.log import acting, check, schema, storage
 
 YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
@@ -42,6 +42,7 @@ class Logged:
     sparse: bool = False  # whether a feature that is not in the log is 0, as in Vowpal Wabbit: then logs can be joined
     reward_range: schema.Range | None = None  # in which the log's rewards lie; None: no limits, or it does not say
     rows: np.ndarray | None = field(default=None, repr=False)  # (n,) numbers in the whole log; None: from `first` on
+    wrote: tuple[acting.ActingPolicy, ...] | None = field(default=None, repr=False)  # the whole log; None: see the rows
 
     def __len__(self) -> int:
         return self.frame.height
@@ -216,6 +217,11 @@ class Logged:
     def time(self) -> np.ndarray:
         """Times (n,), datetime64[us] in UTC; NaT where null."""
         return self._column("time").dt.replace_time_zone(None).to_numpy()
+
+    @property
+    def acting(self) -> tuple[acting.ActingPolicy, ...]:
+        """What the log says of the policies that wrote it."""
+        return acting.policies(self.frame) if self.wrote is None else self.wrote
 
     def column(self, name: str) -> np.ndarray:
         """Any column as NumPy (n,), such as the user, for clusters. Of two with one name, your own comes first."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors, reading
-from dither.log import address, check, record, reward_rules, schema, storage
+from dither.log import acting, address, check, record, reward_rules, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
@@ -106,7 +106,7 @@ def _batches(
     source: Any, seen: list[Any], pieces: list["_Piece"], rows: int, repeats: np.ndarray | None
 ) -> Iterator[Logged]:
     """seen : the editions of the folders, as they were when the pieces were found"""
-    facts, first = _facts(pieces), 0
+    facts, first = _facts(pieces) | {"wrote": tuple(one for piece in pieces for one in piece.acting())}, 0
     for piece in pieces:
         for at in range(0, piece.height, rows):
             frame = piece.slice(at, min(rows, piece.height - at))
@@ -185,6 +185,15 @@ class _Piece:
         frame = storage.join(frame, received, rule=self.rule, first=at)
         missing = any(name not in frame.columns for name in self.require)
         return schema.checked(frame, where=self.where, require=self.require) if missing else frame
+
+    def acting(self) -> tuple[acting.ActingPolicy, ...]:
+        """What all of its rows say of the policies that wrote them."""
+        names = [name for name in ("policy", "learnt") if name in self.columns]
+        with storage.readable(self.where):
+            if self.decisions is None:
+                return acting.policies(self.scan)
+            columns = self.decisions.columns(names) if names else self.decisions.columns(["arm"])
+        return acting.policies(columns)
 
     def hashes(self) -> np.ndarray:
         """A 64-bit hash of each id, (height,)."""

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 def recorded(choice: Choice, ids: list[str]) -> Recorded | RecordedMany:
     """A choice that is in the log, as a user gets it."""
-    shown = choice.arm, choice.p, choice.kind, choice.se, choice.z
+    shown = choice.arm, choice.p, choice.kind, choice.se, choice.z, choice.learnt
     return Recorded(*shown, id=ids[0]) if choice.request.single else RecordedMany(*shown, id=tuple(ids))
 
 
@@ -139,6 +139,7 @@ class Recorder:
                 raise ValueError(f"arm {arms[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
             row = common | {"propensity": p[i], "propensity_kind": kinds[i], "z": z[i], "floor": floors[i]}
             row |= {
+                "learnt": choice.learnt,
                 "propensity_se": se[i] if kinds[i] == choice.kind else None,  # else it is certain, beside others
                 "id": texts[i],
                 "arm": place,
@@ -208,7 +209,8 @@ def span(since: Any, until: Any) -> Span:
 def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What the table of a database holds of a row that `Recorder` made, by name.
 
-    lesson : x, slot and batch, where a learner needs them; x is taken from the features where they are there
+    lesson : x, slot and batch, where a learner needs them; x is taken from the features where they are there. Without
+        a batch, the row's `learnt` stands in its place
 
     Raises ValueError for a column of the user's that JSON cannot hold.
     """
@@ -216,7 +218,7 @@ def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -
     if not row.keys() <= schema.COLUMNS.keys():
         extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
         row = {name: value for name, value in row.items() if name in schema.COLUMNS}
-    values = {**_NOTHING, **row, **(lesson or {})}
+    values = {**_NOTHING, **row, "batch": row.get("learnt"), **(lesson or {})}
     values["extra"] = None if extra is None else _json(extra)
     values["time"] = micros(row["time"])
     if row["arms"] is not None:

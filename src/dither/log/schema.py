@@ -40,6 +40,7 @@ COLUMNS = {  # name -> what it holds
     "policy": "text",  # policy and model, as configured
     "preset": "text",
     "version": "text",  # of dither
+    "learnt": "whole",  # how much the policy had learnt: another number says that it has learnt; null: not known
     "reward": "number",  # by the rule of the log; null: none came
     "reward_time": "time",  # time of the latest reward that counts
     "rewards": "whole",  # number of rewards that were received and count

@@ -15,6 +15,7 @@ import numpy as np
 
 from dither import noise
 from dither.base import arrays
+from dither.propensity import singular
 from dither.propensity.settled import Slack
 
 MANY = 8  # with more arms, common panels cost less than panels for each arm
@@ -133,15 +134,21 @@ def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | Non
     if high > low:
         able = M + W * law.panels[-1] > low
         moving, M, W = moving[able], M[able], W[able]
-        if getattr(law, "analytic", False) and len(M) > MANY:
-            ends = _even(M, W, law.panels, low, high)
+        if len(M) > MANY and isinstance(law, noise.BallMarginal) and not law.analytic:
+            s, weight = singular.nodes(M, W, law, low, high)
         else:
-            ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
-            ends = np.unique(np.clip(ends, low, high))
-        half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
-        s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
-        size = max(1, 2**20 // len(M))  # nodes at once: 8 MB an array
-        p[moving] = sum(weight[k : k + size] @ _winning(s[k : k + size], M, W, law) for k in range(0, len(s), size))
+            if len(M) > MANY and getattr(law, "analytic", False):
+                ends = _even(M, W, law, singular.beneath(M, W, law, low, high), high)
+            else:
+                ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
+                ends = np.unique(np.clip(ends, low, high))
+            half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
+            s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
+        size, last = max(1, 2**17 // len(M)), M + W * law.panels[-1]  # nodes at once: 1 MB an array
+        for k in range(0, len(s), size):
+            on = last > s[k]  # s is in order, so the others have passed
+            part = slice(k, k + size)
+            p[moving[on]] += weight[part] @ _winning(s[part], M[on], W[on], law)
     total = np.sum(p)
     if abs(total - 1) > 1e-8:
         warnings.warn(
@@ -152,12 +159,12 @@ def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | Non
     return p / total
 
 
-def _even(M: np.ndarray, W: np.ndarray, panels: tuple[float, ...], low: float, high: float) -> np.ndarray:
+def _even(M: np.ndarray, W: np.ndarray, law: Any, low: float, high: float) -> np.ndarray:
     """Panel ends from low to high, for analytic laws. A panel is as long as that of the narrowest arm that moves in it.
 
     The panel ends of all arms would be K times as many, and only their spacing matters.
     """
-    last, step = M + W * panels[-1], panels[2] - panels[1]
+    last, step = M + W * law.panels[-1], law.step
     ends = [low]
     while ends[-1] < high:  # below `low` some arm always wins: every arm has begun to move there
         ends.append(min(ends[-1] + step * np.min(W[ends[-1] < last]), high))

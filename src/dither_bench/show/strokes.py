@@ -92,7 +92,8 @@ def set_caption(canvas: Canvas, frame: PictureFrame, *, size: float) -> None:
     (legend,) = canvas.legends  # the caption is the last part of its box, so the layout leaves room for both
     area = TextArea(text, textprops={"fontsize": size, "multialignment": "center"})
     area.set_figure(canvas)
-    legend._legend_box.get_children().append(area)
+    box: Any = legend
+    box._legend_box.get_children().append(area)
 
 
 def columns(labels: Sequence[str], *, width: float, handle: float, scale: float = 1.0) -> int:

@@ -24,7 +24,7 @@ from dither.log.storage import DAY
 ROWS = 50_000  # fetched together, of a frame
 TOGETHER = 10_000  # fetched together, of what is looked at row by row
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
-_HELD = (*schema.DECISION, "width", "extra", "number", "erased")
+_HELD = (*("batch" if name == "learnt" else name for name in schema.DECISION), "width", "extra", "number", "erased")
 
 
 def rows(connection: sa.Connection, home: Home, statement: Any) -> Iterator[list[tuple[Any, ...]]]:
@@ -145,7 +145,7 @@ def _frame(held: dict[str, Sequence[Any]]) -> Any:
     pl, types = schema.polars(), schema.dtypes(schema.DECISION)
     columns = []
     for name in schema.DECISION:
-        what, values = schema.COLUMNS[name], held[name]
+        what, values = schema.COLUMNS[name], held["batch" if name == "learnt" else name]
         if what in ("numbers", "rows"):
             columns.append(_lists(name, values, held["width"] if what == "rows" else None))
             continue

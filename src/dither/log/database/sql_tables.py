@@ -56,12 +56,13 @@ decisions = sa.Table(
     *[
         sa.Column(name, _TYPES[schema.COLUMNS[name]], nullable=name not in _NEEDED, unique=name == "id")
         for name in schema.DECISION
+        if name != "learnt"  # which is the batch
     ],
     sa.Column("width", sa.Integer),  # d, the length of a row of features
     sa.Column("extra", sa.Text),  # JSON, the user's own columns by name
     sa.Column("x", Bytes),  # (d,) what a reward teaches: the features of the arm shown, or the context of the slots
     sa.Column("slot", sa.Integer),  # the slot that was shown, where the bandit has disjoint slots
-    sa.Column("batch", Whole),  # the bandit had learnt the batches up to this one
+    sa.Column("batch", Whole),  # the bandit had learnt the batches up to this one; the `learnt` of the log
     sa.Column("deadline", Whole),  # a reward after this moment is late
     sa.Column("closed", sa.Boolean, nullable=False),  # whether `expire` has found the deadline passed
     sa.Column("erased", Whole),  # number of the erasure that took the data
