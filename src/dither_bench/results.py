@@ -130,7 +130,8 @@ class Comparison:
     def plot(self, **look: Any) -> Any:
         """The curves as a matplotlib figure: `.savefig(path)` writes it.
 
-        look : band, log, width, title, names, as `pictures.PictureLook` takes them
+        look : band, log, width and names, as `pictures.PictureLook` takes them; title, caption, labels (algorithm ->
+            label), xlabel, ylabel, xlim, ylim, xscale and yscale, as `frames.PictureFrame` does
         """
         from dither_bench.show import pictures, plots  # matplotlib takes a second to import
 

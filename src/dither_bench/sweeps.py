@@ -53,11 +53,14 @@ class Sweep:
     def __str__(self) -> str:
         return "\n".join(sweep_words.all_of(self.search, self.winners, seed=self.fresh.seed))
 
-    def draw(self) -> Any:
-        """The picture of the search, as a matplotlib figure: `.savefig(path)` writes it."""
-        from dither_bench.show import plots
+    def draw(self, **look: Any) -> Any:
+        """The picture of the search, as a matplotlib figure: `.savefig(path)` writes it.
 
-        return plots.draw(self.search.figure, self.search.curves)
+        look : as `Comparison.plot` takes it
+        """
+        from dither_bench.show import pictures, plots
+
+        return plots.draw(self.search.figure, self.search.curves, pictures.PictureLook(**look))
 
 
 def sweep(

@@ -246,18 +246,34 @@ def test_panels_that_were_not_run_again_stay(results, horizon, tmp_path):
     """Seen red with the new summary in place of the old one; with panels of another seed among them."""
     first = of(results)[1]
     d10 = changed(first, FIGURES["h1"].panel("d=10"), regret=7.0, processor="an abacus", day="2999-01-01")
-    summaries.write(summaries.with_earlier(d10, tmp_path), tmp_path)
-    path = summaries.write(summaries.with_earlier(first, tmp_path), tmp_path)
+    summaries.write(summaries.with_earlier(d10, tmp_path)[0], tmp_path)
+    path = summaries.write(summaries.with_earlier(first, tmp_path)[0], tmp_path)
     both = summaries.read(path)
     assert [panel.name for panel in both.figure.panels] == ["d=5", "d=10"]
     assert set(both.measured.filter(panel="d=10")["regret"]) == {7.0}
     assert both.measured.filter(panel="d=5").equals(summaries.read(summaries.write(first, tmp_path / "a")).measured)
     assert (both.processor, both.day) == ("an abacus; a slide rule", "2999-01-01")
     assert set(both.code) == set(first.code) | set(d10.code)
-    again = summaries.with_earlier(changed(first, FIGURES["h1"].panel("d=5"), regret=9.0), tmp_path)
+    again, said = summaries.with_earlier(changed(first, FIGURES["h1"].panel("d=5"), regret=9.0), tmp_path)
+    assert said == []
     assert set(again.measured.filter(panel="d=5")["regret"]) == {9.0}
     assert set(again.measured["panel"]) == {"d=5", "d=10"}
-    assert summaries.with_earlier(replace(first, seed=7), tmp_path).figure == first.figure
+    assert summaries.with_earlier(replace(first, seed=7), tmp_path)[0].figure == first.figure
+
+
+def test_a_panel_that_is_half_run_does_not_replace_a_whole_one(results, horizon, tmp_path):
+    """Fewer runs, or fewer algorithms. Seen red with each of the two looked at alone."""
+    first = of(results)[1]
+    summaries.write(first, tmp_path)
+    fewer = replace(first, measured=first.measured.with_columns(runs=pl.lit(2), regret=pl.lit(9.0)))
+    lacking = replace(
+        first, measured=first.measured.filter(pl.col("algorithm") != "LinTS").with_columns(regret=pl.lit(9.0))
+    )
+    for half in (fewer, lacking):
+        whole, (said,) = summaries.with_earlier(half, tmp_path)
+        assert 9.0 not in set(whole.measured["regret"])
+        assert set(whole.measured["algorithm"]) == set(first.measured["algorithm"])
+        assert said.startswith("h1: the panel d=5 keeps its earlier summary, which has more runs or algorithms")
 
 
 def test_what_was_made_elsewhere_is_mentioned_where_ours_is_missing(results, horizon):

@@ -3,14 +3,16 @@
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
 from dither_bench.define import published
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.published import End
-from dither_bench.judge import ratios
+from dither_bench.judge import ratios, tables, words
 from dither_bench.judge.ratios import DIFFERS, OPEN, REPRODUCED, UNSURE, Mean
+from dither_bench.plan import costs
 
 
 def by_grid(ours, end):
@@ -167,3 +169,40 @@ def test_no_panel_is_without_its_published_curves(name):
     for panel in figure.panels:
         for spec in panel.algorithms:
             assert (published.last(figure, panel, algorithm=spec) is None) == (spec in figure.extra), (panel.name, spec)
+
+
+OPEN_VALUES = [  # algorithm, regret, se, ratio, bound, value, needs, hours
+    ("LinTS", 312.7, 25.4, 1.01, False, OPEN, 760, 0.0625),
+    ("RandLinUCB", 280.5, 25.1, 1.0, False, OPEN, 212, 0.01),
+    ("LinFP", 259.3, 40.5, 1.03, False, UNSURE, None, None),
+    ("LinUCB", 1109.6, 30.4, None, True, OPEN, None, None),
+    ("LinPHE", 1752.7, 725.2, None, True, OPEN, None, None),
+    ("EpsGreedy", 90.1, 1.0, 0.91, False, OPEN, None, None),
+    ("Softmax", 90.1, None, 0.91, False, OPEN, None, None),
+    ("Greedy", 90.1, 1.0, 0.5, False, DIFFERS, None, None),
+]
+
+
+def test_what_would_settle_an_open_value_is_said():
+    """Seen red with the reason of a value that needs runs, and with a value that differs among them."""
+    columns = ["algorithm", "regret", "se", "ratio", "bound", "value", "needs", "hours"]
+    rows = pl.DataFrame(OPEN_VALUES, schema=columns, orient="row")
+    assert words.unsettled(rows) == [
+        "Runs that would settle an open value, and their time on one core: LinTS 760 (3.8 min) and RandLinUCB 212 "
+        "(36 s).",
+        "No number of our runs is known to settle: LinFP (the published error decides); LinUCB and LinPHE (ours keeps "
+        "the lower bound); EpsGreedy (the published value is known too roughly beside 0.9); Softmax (one run has no "
+        "sd).",
+    ]
+    assert words.unsettled(rows.filter(value=DIFFERS)) == []
+
+
+def test_the_hours_are_those_of_the_estimate():
+    """Seen red with the hours of one run."""
+    figure = FIGURES["h1"]
+    panel, spec = figure.panels[0], figure.algorithms[3]
+    row = [(panel.name, panel.rounds, str(spec), 312.69, 25.451, 20, 113.8, 300.0, "", False)]
+    (made,) = tables.judged(figure, pl.DataFrame(row, schema=tables.MEASURED, orient="row")).to_dicts()
+    assert made["needs"] == ratios.needed(Mean(312.69, 25.451, 20), published.last(figure, panel, algorithm=spec))
+    assert made["hours"] == pytest.approx(costs.seconds(panel, algorithms=[spec], runs=made["needs"]) / 3600)
+    assert (made["value"], made["ratio_low"] < 0.9 < 1.1 < made["ratio_high"]) == (OPEN, True)

@@ -184,6 +184,17 @@ def test_the_version_is_a_setting_and_is_told_apart():
             make(3)
 
 
+def test_a_vocabulary_is_found_in_texts_however_it_is_written():
+    """Seen red with the words as they are stated: "C++" was in no text, since the words of a text are in lower case."""
+    f = dither.Features(arm={"t": Words(["C++", "C#", "c", "STRASSE", "New York", "Tea", "tea"])}, intercept=False)
+    X = f.of_arms([{"t": text} for text in ("C++ c++", "c#", "C", "Straße", "New York", "TEA", ["Tea"], ["New York"])])
+    assert X[:, 1:].argmax(axis=1).tolist() == [0, 1, 2, 3, 0, 6, 5, 4]
+    assert X[:, 1:].sum(axis=1).tolist() == [1, 1, 1, 1, 0, 1, 1, 1]
+    assert f.unknown == {"t": 1}
+    old = dither.Features(arm={"t": Words(["C", "d"], version=1)}, intercept=False)
+    assert not old.of_arms([{"t": "C"}, {"t": "c"}])[:, 1:].any()
+
+
 # --- words that cancel
 
 

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 
 import numpy as np
+import polars as pl
 import pytest
 import sqlalchemy as sa
 
@@ -122,9 +123,35 @@ def test_a_backup_that_is_put_back_is_learnt_anew(tmp_path, put_back, wait, firs
     # seen red: the mark of the batch not compared in `check`; decisions not compared: 53 observations of 23 rewards
 
 
+@pytest.mark.parametrize("first", ["choose", "reward", "keep"])
+def test_two_histories_of_the_same_process_with_as_many_batches(tmp_path, first):
+    """It held the lease in both, with the same fence, and stood at the same number."""
+    home, earlier, later = tmp_path / "a.db", tmp_path / "earlier.db", tmp_path / "later.db"
+    live = opened(home, lease_seconds=1e6, snapshot_seconds=1e6)
+    rewarded(live, 20)
+    waiting = live.choose(X).id
+    backup(home, earlier)
+    rewarded(live, 10, r=-1.0)
+    backup(home, later)
+    in_place(earlier, home)
+    rewarded(live, 10, r=2.0)
+    in_place(later, home)
+    assert live.batch == 30
+    if first == "choose":
+        live.choose(X)
+    if first == "keep":
+        live._learner.keep()
+        with live.ledger.database.reading() as connection:
+            assert connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.snapshots)) == 0
+    assert live.reward(waiting, 1.0) == "counted"
+    assert live.bandit.observations == 31
+    same(live)
+    # seen red: the number of the batch compared, and not its mark: the batch 31 of another history
+
+
 @pytest.mark.parametrize("put_back", [in_place, swapped])
 @pytest.mark.parametrize("learn", [True, False])
-@pytest.mark.parametrize("more", [5, 40])
+@pytest.mark.parametrize("more", [5, 10, 40])
 def test_a_ledger_that_went_on_elsewhere(tmp_path, put_back, learn, more):
     """The other history has fewer batches than this process stood at, or more. Its learner is another process."""
     home, copy = tmp_path / "a.db", tmp_path / "copy.db"
@@ -221,17 +248,18 @@ def test_budgets_and_the_rounds_of_a_baseline_are_those_of_the_ledger(tmp_path):
     # seen red: budgets that are read when the ledger is opened alone
 
 
-def test_names_that_a_restored_ledger_does_not_have_yet_are_given_to_it(tmp_path):
-    import polars as pl
-
+@pytest.mark.parametrize("slots", [None, 2])
+def test_names_that_a_restored_ledger_does_not_have_yet_are_given_to_it(tmp_path, slots):
     home, copy = tmp_path / "a.db", tmp_path / "copy.db"
-    live = opened(home)
+    live = dither.Live(home, bandit=begin(disjoint=slots))
     backup(home, copy)
-    frame = pl.DataFrame(X, schema=["u", "v", "w"])
-    live.choose(frame)
+    frame = pl.DataFrame(X if slots is None else X[:1], schema=["u", "v", "w"])
+    ids = None if slots is None else ["red", "blue"]
+    live.choose(frame, ids)
     in_place(copy, home)
-    live.choose(frame)
+    live.choose(frame, ids)
     assert live.read().names == ("u", "v", "w")
+    assert live.read().slot_ids == (None if slots is None else ("red", "blue"))
     # seen red: facts of the ledger that are read once
 
 

@@ -1,5 +1,6 @@
 """Fields that are texts: bags of words, hashed or with a vocabulary."""
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +58,7 @@ class Text(kind.HashedKind):
 class Words(kind.ListedKind):
     """A bag of words with a column for each word of a vocabulary, which is stated or fitted; scaled to length 1.
 
-    vocabulary : the words; None: to be fitted. Other words count for nothing
+    vocabulary : the words, of which those of texts are in lower case; None: to be fitted. Others count for nothing
     most, least : a fit keeps the `most` frequent words, of those that are in at least `least` texts
 
     A text is unknown if it has words, and none of them is in the vocabulary. unknown, missing : as for `Category`
@@ -81,8 +82,20 @@ class Words(kind.ListedKind):
         """Count the words of each text."""
         return _write(self, column, out, self._sums)
 
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        """Word -> its column. One that is stated as "C++" is found in a text, too, whose words are in lower case."""
+        if self.version == tokens.FIRST:
+            return self._place
+        cut = {text: tokens.words(text, self.version) for text in self._place}
+        return {words[0]: self._place[text] for text, words in reversed(cut.items()) if len(words) == 1} | self._place
+
     def _sums(self, bag: Mapping[str, int]) -> dict[int, int]:
-        return {self._place[word]: n for word, n in bag.items() if word in self._place}
+        sums: dict[int, int] = {}
+        for word, n in bag.items():
+            if word in self._places:
+                sums[self._places[word]] = sums.get(self._places[word], 0) + n
+        return sums
 
     def __str__(self) -> str:
         return "words, not fitted" if self.vocabulary is None else f"words, a vocabulary of {len(self.vocabulary)}"

@@ -33,10 +33,8 @@ _SELF = {0x200D: "j", 0x200C: "n", 0x2B: "+", 0x23: "#", 0x2A: "*", 0x5F: "w"}
 _PICTURES = (0x203C, 0x2049, 0x3030)  # emoji that Unicode counts as punctuation
 _MODIFIERS = (range(0x1F3FB, 0x1F400), range(0xE0020, 0xE0080))  # skin tones; the letters of flags of regions
 _REGIONS = range(0x1F1E6, 0x1F200)  # two of them are a flag
-_LOOKS = (  # what only changes the looks of a text
-    *(range(0xAD, 0xAE), range(0x61C, 0x61D), range(0x180B, 0x1810), range(0x200E, 0x2010), range(0x202A, 0x202F)),
-    *(range(0x2060, 0x2065), range(0x2066, 0x2070), range(0xFE00, 0xFE10), range(0xFEFF, 0xFF00)),
-    range(0xE0100, 0xE01F0),
+_LOOKS = re.compile(  # what only changes the looks of a text
+    "[\u00ad\u061c\u180b-\u180f\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef]"
 )
 _UNSPACED = (  # blocks of scripts that have no spaces between words: Thai to New Tai Lue, Tai Tham to Tai Viet,
     *(range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800), range(0x1950, 0x19E0)),
@@ -58,7 +56,7 @@ def words(text: str, version: int) -> list[str]:
         return _OF_FIRST.findall(text.casefold())
     if text.isascii():
         return _OF_ASCII.findall(text.lower())
-    text = nfc(unicodedata.normalize("NFD", text).casefold().translate(_DROPPED))
+    text = nfc(_LOOKS.sub("", unicodedata.normalize("NFD", text).casefold()))
     classes = text.translate(_CLASSES)
     cut: list[str] = []
     for match in _OF_CLASSES.finditer(classes):
@@ -94,12 +92,4 @@ class _Classes(dict[int, str]):
         return "s" if code in _PICTURES or (code > 0x7F and category in ("So", "Sc", "Sm")) else " "
 
 
-class _Dropped(dict[int, int | None]):
-    """Character -> None where it only changes the looks of a text."""
-
-    def __missing__(self, code: int) -> int | None:
-        self[code] = None if any(code in block for block in _LOOKS) else code
-        return self[code]
-
-
-_CLASSES, _DROPPED = _Classes(), _Dropped()
+_CLASSES = _Classes()

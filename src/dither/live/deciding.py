@@ -24,7 +24,7 @@ from dither.live.requests import Call
 from dither.live.taught import grow
 from dither.log import Ledger, acting, record, schema
 from dither.log.database.committing import Stale
-from dither.log.database.lessons import Basis
+from dither.log.database.lessons import DecisionBasis
 from dither.log.record import Recorder
 
 STORED = ("all", "shown")
@@ -41,7 +41,7 @@ class Begun(NamedTuple):
 class Entry(NamedTuple):
     """A decision, or a batch of them, before it is stored."""
 
-    basis: Basis
+    basis: DecisionBasis
     choice: Choice
     rows: list[dict[str, Any]]
     lessons: list[dict[str, Any]]  # for each row, what its reward teaches
@@ -75,7 +75,7 @@ class Decider:
         """bandit : the one that acts; learner : whom it follows; shadow : the one that was passed."""
         self.bandit, self.rule, self.catalogue = bandit, rule, catalogue
         self._ledger, self._learner = ledger, learner
-        self.shadow, self._number = shadow, 0 if shadow is None else learner.stands.shadow_facts.number
+        self.shadow, self._shadow_facts = shadow, None if shadow is None else learner.stands.shadow_facts
         self._version = -1  # of what was learnt, as it is followed
         self._learnt: tuple[int, int | None] = 0, None  # the last batch of it, and the mark of this batch
         ruled = None if rule is None else f"{acting.RULE} {rule.explore}"
@@ -93,8 +93,8 @@ class Decider:
                 return
             self.bandit.follow(stands.bandit)
             facts = stands.shadow_facts
-            if facts.number != self._number:
-                self.shadow, self._number = copy.deepcopy(stands.shadow), facts.number
+            if facts != self._shadow_facts:  # with its bytes: in a ledger that was restored, numbers come again
+                self.shadow, self._shadow_facts = copy.deepcopy(stands.shadow), facts
                 if self.shadow is not None:
                     self.shadow.reseed()
             elif self.shadow is not None and stands.shadow is not None:
@@ -172,7 +172,9 @@ class Decider:
         extra = self._extra(choice, call.extra)
         rows = self._recorder.rows(choice, id=call.id, time=begun.time, extra=extra)
         slots, (batch, mark) = self.bandit.slots is not None, self._learnt
-        return Entry(Basis(batch, mark, begun.changes), choice, rows, record.lessons(choice, slots=slots, batch=batch))
+        return Entry(
+            DecisionBasis(batch, mark, begun.changes), choice, rows, record.lessons(choice, slots=slots, batch=batch)
+        )
 
     def _extra(self, choice: Choice, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""
@@ -183,7 +185,8 @@ class Decider:
             p, _, _ = judged.probabilities(request._replace(baseline=None))
             columns[beside.JUDGED] = _on_offer(p, request)
         if judged is self.shadow and judged is not None:
-            columns[beside.SHADOW] = self._number if request.single else [self._number] * request.size
+            number = 0 if self._shadow_facts is None else self._shadow_facts.number
+            columns[beside.SHADOW] = number if request.single else [number] * request.size
         taken = [name for name in extra or {} if name in columns]
         if taken:
             raise ValueError(f"extra must not have the column {taken[0]!r}, which the ledger writes: take another name")

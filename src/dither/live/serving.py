@@ -95,14 +95,15 @@ class Live:
         learnt either way; estimates by a model need all
     probabilities : whether the probabilities of all arms are stored too
     budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
-        ledger keeps them; other ones replace them, and processes that are open then must be opened again
+        ledger keeps them; other ones replace them, for the next decision of each process
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
         the parts of a decision, once all have come or the horizon has passed
     reward_range : the least and the largest reward, with `parts` of their sum, as for `log.Ledger`; within what the
         bandit can learn, which is what None means: 0 to 1 with the logit link, no limits with the identity
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
-    refresh_seconds : how often a process looks for changes of the catalogue, and, if it does not learn, for a snapshot
+    refresh_seconds : how often a process that does not learn looks for a snapshot. Changes of arms, shadow and budgets
+        are seen by its next decision
     known, model : as for `dither.load`, where the bandit is made of classes of your own
 
     The process that gives a new ledger its bandit draws from the streams of that bandit; all others from fresh entropy.
@@ -143,22 +144,14 @@ class Live:
         pace = Pace(learn, lease_seconds, snapshot_batches, snapshot_seconds)
         beside = opening.Beside(shadow, shadow_learns, apprentice, explore)
         errors.positive("refresh_seconds", refresh_seconds, most=1e9)
-        if bandit is not None:
-            opening.bandit("bandit", bandit)
+        opening.bandit("bandit", bandit, or_none="None")
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
         database, load = Home(home, wait=wait), {"known": known, "model": model}
+        terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
-                self.ledger = Ledger(
-                    database,
-                    horizon=horizon,
-                    default=default,
-                    late=late,
-                    parts=parts,
-                    wait=wait,
-                    flush_seconds=flush_seconds,
-                )
+                self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
                 agreed = opening.agreed(
                     self.ledger,
                     bandit,

@@ -233,8 +233,9 @@ def _id_text(id: Any) -> str:
     """The text that `texts` makes of this id."""
     if isinstance(id, (bool, np.bool_)):
         return str(bool(id)).lower()
-    whole = isinstance(id, (float, np.floating)) and id == round(id, 0) and abs(id) < 2.0**53
-    return tokens.nfc(str(int(id) if whole else id))
+    if isinstance(id, (float, np.floating)) and float(id).is_integer() and abs(float(id)) < 2.0**53:
+        return str(int(id))
+    return tokens.nfc(str(id))
 
 
 _NESTED = (

@@ -17,7 +17,7 @@ import numpy as np
 
 from dither.base import errors, forks
 from dither.deciding.answers import Decision, Decisions
-from dither.log import flushing, record, reward_rules, schema, stated, storage, terms
+from dither.log import address, flushing, record, reward_rules, schema, stated, storage, terms
 from dither.log.logged import Logged
 from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
 from dither.log.reward_rules import Answer, Many, id_text
@@ -88,12 +88,12 @@ class Ledger:
             rewards=rewards, horizon=horizon, default=default, late=late, parts=parts, reward_range=reward_range
         )
         needed()
-        from dither.log.database import changing, committing
+        from dither.log.database import committing, reward_terms
         from dither.log.database import home as homes
 
         self.database = home if isinstance(home, homes.Home) else homes.Home(home, wait=wait)
         try:
-            self.terms = changing.settle(self.database, wanted)
+            self.terms = reward_terms.settle(self.database, wanted)
         except BaseException:
             if self.database is not home:  # else whoever has opened it closes it
                 self.database.close()
@@ -152,14 +152,14 @@ class Ledger:
         Raises ValueError for terms that do not go together, and for `rewards` and `parts`, which cannot change; OSError
         where the database refuses. Nothing has changed then.
         """
-        from dither.log.database import changing, lessons
+        from dither.log.database import lessons, reward_terms
 
         self.committer.begun()
         new = dict(horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts)
         with self.holding() as connection:
             before = lessons.changes(connection).mark
-            changing.change(connection, self.database, new)
-            after, mark = changing.newest(connection), lessons.changes(connection).mark
+            reward_terms.change(connection, self.database, new)
+            after, mark = reward_terms.newest(connection), lessons.changes(connection).mark
         self.database.moved(before, mark)
         self.terms = after
 
@@ -225,11 +225,11 @@ class Ledger:
 
         anew : also names and ids that are known, since the ledger may be another one
         """
-        from dither.log.database import changing, keeping
+        from dither.log.database import keeping, reward_terms
 
         facts = self._facts
         with self.database.reading() as connection:
-            self.terms = changing.newest(connection)
+            self.terms = reward_terms.newest(connection)
             if anew or len(facts) < 2:
                 about = keeping.facts(connection)
                 facts = {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
@@ -367,14 +367,16 @@ class Ledger:
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.
 
-        ids : of the decisions; or one column of your own and the value to look for: `erase(user="u7")`
+        ids : of the decisions; or one column of your own and the value to look for: `erase(user="u7")`. A number and
+            the text of it are one value: "7" finds 7, and 7 finds "7" and 7.0
         -> how many decisions were erased now
 
         Id, time, arm and propensity stay. That so many decisions were erased is recorded, and whose is not. Decisions
         of a person without any such column cannot be found.
 
         Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None,
-        which would be all those without a value.
+        which would be all those without a value; LookupError where decisions have columns of your own, and none has
+        this one.
         """
         from dither.log.database import erasing
 
@@ -423,13 +425,13 @@ class Ledger:
 
         span : of the times of the decisions
         """
-        from dither.log.database import changing, fetching, keeping
+        from dither.log.database import fetching, keeping, reward_terms
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
             parts = list(fetching.decisions(connection, self.database, span))
             events = fetching.events(connection, self.database, span)
-            limits = changing.ranges(connection, *fetching.within(span))
+            limits = reward_terms.ranges(connection, *fetching.within(span))
             about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
         decisions = fetching.together(parts)
         events = storage.renumbered(events, decisions.select("id", number="__decision"))
@@ -446,7 +448,7 @@ class Ledger:
         """
         from dither.log import archive
 
-        return archive.export(self, Path(folder))
+        return archive.export(self, address.local(folder))
 
     def take_over(self, folder: Any) -> int:
         """Enter the decisions and rewards of a folder that `Log` or `export` wrote; -> how many decisions are new.
@@ -456,7 +458,7 @@ class Ledger:
         """
         from dither.log import archive
 
-        return archive.take_over(self, Path(folder))
+        return archive.take_over(self, address.local(folder))
 
     def __len__(self) -> int:
         from dither.log.database import fetching

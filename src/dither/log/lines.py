@@ -18,7 +18,7 @@ import numpy as np
 
 from dither.base import errors, reading
 from dither.base.errors import Option, Refused
-from dither.log import check, schema
+from dither.log import address, check, schema
 from dither.log.logged import Logged
 
 Features = dict[str, float]
@@ -188,9 +188,10 @@ def opened(source: Any) -> Iterable[str]:
     """The lines of a file, packed or not. An iterable of lines stays as it is."""
     if not isinstance(source, (str, Path)):
         return source
-    if not Path(source).is_file():
+    path = address.local(source)
+    if not path.is_file():
         raise FileNotFoundError(f"no log at {source}")
-    return _of_file(Path(source))
+    return _of_file(path)
 
 
 def singly(lines: Iterable[str]) -> Iterator[tuple[int, str]]:

@@ -1,5 +1,6 @@
 """Logs from files and frames: whole (`read`) or in batches of constant memory (`batches`)."""
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -8,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors, reading
-from dither.log import acting, check, record, reward_rules, schema, storage
+from dither.log import acting, address, check, record, reward_rules, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
 SQLITE = b"SQLite format 3\0"  # how each of its files begins
-DATABASES = ("postgresql:", "postgresql+", "postgres:", "sqlite:")  # how their URLs begin
 TRIES = 20  # of reading a folder that is exported again and again
 NO_ID = np.iinfo(np.uint64).max  # stands for the hash of an id that is null
 OF_REWARDS = ("reward", "reward_time", "rewards")  # columns that a folder has in files of their own
@@ -219,14 +219,21 @@ def scanned(
     return scan
 
 
-def no_database(path: Path) -> None:
-    """Refuse a ledger, which `Ledger` reads. A URL may hold a password, so the message does not repeat it."""
-    url = str(path).startswith(DATABASES)
-    if url or (path.is_file() and _begins(path, SQLITE)):
+def no_database(source: str | Path) -> Path:
+    """The path of a log. Raises ValueError for a ledger, which `Ledger` reads."""
+    path = _path(source)
+    if path.is_file() and _begins(path, SQLITE):
         raise ValueError(
-            f"{'a URL of a database' if url else path} is no file of a log: write the ledger to Parquet by "
-            f"dither.log.Ledger(...).export(folder) and read the folder, or take dither.log.Ledger(...).read()"
+            f"{path} is no file of a log: write the ledger to Parquet by dither.log.Ledger(...).export(folder) and "
+            f"read the folder, or take dither.log.Ledger(...).read()"
         )
+    return path
+
+
+def _path(source: str | Path) -> Path:
+    """The path of a log. What is not there may be a URL."""
+    there = os.path.exists(source)  # where a name is too long, `Path.exists` would raise, and repeat it
+    return Path(source) if there else address.local(source)
 
 
 def _begins(path: Path, magic: bytes) -> bool:
@@ -298,7 +305,7 @@ def _pieces(
     """
     pieces: list[_Piece] = []
     for one in source if isinstance(source, (list, tuple)) else [source]:
-        days = storage.days(Path(one), span) if isinstance(one, (str, Path)) else []
+        days = storage.days(_path(one), span) if isinstance(one, (str, Path)) else []
         parts = [_Piece(part, rewards, require) for part in days or [one]]
         names = next((part.about["names"] for part in parts if part.about.get("names")), None)
         for part in parts:

@@ -20,7 +20,7 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, Vector
 from dither.deciding.decision import Choice
-from dither.log import claim, record, reward_rules, schema, stated, storage
+from dither.log import address, claim, record, reward_rules, schema, stated, storage
 from dither.log.logged import Logged
 from dither.log.record import About, AboutRecord, Recorded, RecordedMany, Recorder
 from dither.log.reward_rules import Answer
@@ -70,7 +70,7 @@ class Log:
         errors.at_least("buffer", buffer, 1)
         errors.among("rule for rewards", rewards, reward_rules.RULES)
         schema.usable_polars()
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else address.local(path)
         self.buffer, self.rewards = int(buffer), rewards
         constants = record.constants(bandit, policy=policy, preset=preset)
         arm_set = not features if arm_set is None else arm_set

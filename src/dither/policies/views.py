@@ -21,6 +21,7 @@ from dither import links, noise, propensity
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.policies import valued
+from dither.propensity import settled
 
 NORMAL = noise.Gaussian()
 
@@ -75,7 +76,7 @@ class Scores(NamedTuple):
 
     def in_turn(self, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        return arrays.in_turn(lambda u, left: arrays.nth(self.tied(left), u), u, self.s.shape[-1], mask)
+        return settled.in_turn(self.tied, u, arrays.left(u, self.s.shape[-1], mask))
 
     def propensities(self, *, mask: Array | None = None) -> Array:
         """1 for the best arm; shared where arms tie."""
@@ -119,10 +120,16 @@ class Lines(NamedTuple):
     def in_turn(self, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms shown in order: `best`, then the best of what is left, and so on. u (..., k) -> (..., k)"""
         z = self.z(zeta)
-        if self.coupled and not isinstance(self.law, noise.Points):
-            m, w, slack, *_ = self._over(z.shape)
+        m, w, slack, law, coupled, _ = self._over(z.shape if self.coupled else z.shape[:-1])
+        if coupled and not isinstance(law, noise.Points):
             return propensity.listed_at(m, w, z, u=u, slack=slack, mask=mask)
-        return arrays.in_turn(lambda u, left: self._best(z, u=u, mask=left), u, self.m.shape[-1], mask)
+
+        def tied(left: Array) -> Array:
+            if coupled:
+                return propensity.shared_at(m, w, z, slack=slack, mask=left) > 0
+            return propensity.tied_apart(m, w, z, law=law, slack=slack, mask=left)
+
+        return settled.in_turn(tied, u, arrays.left(u, m.shape[-1], mask))
 
     def decide(self, zeta: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
         """The arm and its probability for one request: the same as `best` and `chosen`."""
@@ -175,10 +182,7 @@ class Lines(NamedTuple):
         finite = isinstance(law, noise.Points)
         if coupled:
             return propensity.drawn(m, w, z, u=u, slack=slack, mask=mask, points=finite)
-        if finite:
-            error = None if slack is None else slack.at(z, m, w)
-            return arrays.argmax(m + z * w, u=u, error=error, mask=mask)
-        return propensity.drawn_apart(m, w, z, u=u, slack=slack, mask=mask)
+        return propensity.drawn_apart(m, w, z, u=u, law=law, slack=slack, mask=mask)
 
     def _over(self, batch: tuple[int, ...]) -> "Lines":
         """The lines with the leading axes `batch`: those of one request are repeated for many draws at once."""

@@ -26,7 +26,7 @@ from dither.propensity.curves import MOST as MOST_CURVES
 from dither.propensity.curves import at_point as curves_at_point
 from dither.propensity.curves import drawn as drawn_of_curves
 from dither.propensity.curves import top as top_of_curves
-from dither.propensity.independent import drawn_apart, uncoupled
+from dither.propensity.independent import drawn_apart, tied_apart, uncoupled
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, rounded, settle
 from dither.propensity.upper import Corners, corners
@@ -56,6 +56,7 @@ __all__ = [
     "rounded",
     "settle",
     "shared_at",
+    "tied_apart",
     "top_of_curves",
     "uncoupled",
 ]

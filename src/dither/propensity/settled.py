@@ -14,6 +14,7 @@ apart, whatever their means and widths are.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -180,6 +181,54 @@ def crowded(w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None) -> n
         return np.any(
             sort[:, 1:] - sort[:, :-1] <= omega * (sort[:, 1:] + sort[:, :-1]), axis=-1, where=sort[:, 1:] < np.inf
         )
+
+
+# Lists: what ties is decided once. The arms of a tie fill places in any order, and only then come the others. That
+# holds for whoever draws a list and for whoever states its probability, since a chain may lose its middle on the way.
+
+Tied = Callable[[Any], Any]  # the arms that are left (..., K) -> which of them tie for the highest, (..., K) bool
+
+
+def in_turn(tied: Tied, u: Any, left: Any) -> Any:
+    """The best arm, then the best of the arms that are left, and so on: uniforms u (..., k) -> (..., k) integers.
+
+    left : (..., K) True for the arms on offer
+    """
+    xp, order = arrays.namespace(left), []
+    group = xp.zeros_like(left)
+    for r in range(u.shape[-1]):
+        done = ~xp.any(group, axis=-1, keepdims=True)
+        if arrays.some(done):
+            group = xp.where(done, tied(left), group)
+        arm = arrays.nth(group, u[..., r])
+        order.append(arm)
+        gone = xp.zeros(arm.shape, dtype=xp.bool, device=arrays.device(left))
+        left, group = (arrays.replace(part, arm, gone, rank=0) for part in (left, group))
+    return xp.stack(order, axis=-1)
+
+
+def of_list(tied: Tied, arms: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """The probability with which `in_turn` draws the list `arms` (..., k): (...)."""
+    p, group = np.ones(arms.shape[:-1]), np.zeros_like(left)
+    for r in range(arms.shape[-1]):
+        arm = arms[..., r, None]
+        group = np.where(np.any(group, axis=-1, keepdims=True), group, tied(left))
+        p = p * np.take_along_axis(group, arm, axis=-1)[..., 0] / np.count_nonzero(group, axis=-1)
+        left, group = left.copy(), group.copy()
+        np.put_along_axis(left, arm, False, axis=-1)
+        np.put_along_axis(group, arm, False, axis=-1)
+    return p
+
+
+def places(tied: Tied, left: np.ndarray, k: int) -> list[np.ndarray]:
+    """The arms of one request as far as the k-th place, in order; those that tie are one array. left (K,)"""
+    answer, room = [], k
+    while room > 0:
+        group = tied(left)
+        left = left & ~group
+        answer.append(np.flatnonzero(group))
+        room -= len(answer[-1])
+    return answer
 
 
 def rows(slack: Slack, some: Any, shape: tuple[int, ...]) -> Slack:

@@ -107,6 +107,7 @@ def show(figure: Figure, showing: Showing, *, out: Path, seed: int, **how: Any) 
     from dither_bench.show import bake_files, outputs  # matplotlib takes a second to import
 
     look, console = showing.look, terminal.console()
+    look.called(figure, look.names)
     with running.watched(figure.name) as (telling, of_codes):
         run.reproduce(figure, out=out, seed=seed, accept=showing.accept, **telling, **how)
     (whole,) = asked.figures(out, only=figure.name, seed=seed)

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dither.base import errors
 from dither.cli import inventory, terminal
 from dither_bench.commands import analysis
 from dither_bench.define import environments, published
@@ -18,7 +19,7 @@ from dither_bench.judge.words import Section
 from dither_bench.plan import costs
 
 LINES = 12  # algorithms at most that the catalogue lists one by one
-OF_PUBLISHED = ("published", "ratio [95 %]", "value", "order")  # columns that are left out where nothing is published
+OF_PUBLISHED = ("published", "ratio", "value", "order")  # columns that are left out where nothing is published
 
 
 def catalogue(console: Console) -> None:
@@ -92,8 +93,8 @@ def _panel(section: Section) -> Table:
     columns: dict[str, Callable[[dict], str]] = {
         "published": words.published,
         "ours": words.with_error,
-        "ratio [95 %]": words.ratio,
-        "value": lambda row: row["value"],
+        "ratio": lambda row: errors.DASH if row["ratio"] is None else f"{row['ratio']:.2f}",
+        "value": lambda row: row["value"].partition(":")[0],  # a sentence says where the published error decides
         "runs": lambda row: str(row["runs"]),
         "difference [95 %]": difference,
         "order": lambda row: row["gap"]["order"] if row["gap"] else "–",
@@ -103,8 +104,7 @@ def _panel(section: Section) -> Table:
     table = terminal.table(f"{section.panel.name}, round {section.round:,}")
     table.add_column("algorithm", no_wrap=True)
     for name in columns:
-        word = name in ("value", "order")
-        table.add_column(name, justify="left" if word else "right", no_wrap=name != "value")
+        table.add_column(name, justify="left" if name in ("value", "order") else "right", no_wrap=True)
     for row in section.rows:
         table.add_row(row["algorithm"], *(cell(row) for cell in columns.values()))
     return table

@@ -31,6 +31,7 @@ def show(figure: Figure, *, seed: int, out: Path, look: PictureLook, earlier: bo
     from dither_bench.show import outputs  # matplotlib takes a second to import
 
     console = terminal.console()
+    look.called(figure, look.names)  # a label of no algorithm is refused before anything is computed
     with watched(figure.name) as (telling, of_codes):
         run.reproduce(figure, out=out, seed=seed, **telling, **how)
     (whole,) = asked.figures(out, only=figure.name, seed=seed)

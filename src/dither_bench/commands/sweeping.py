@@ -53,6 +53,7 @@ def show(
     terminal.said(console, of_codes)
     terminal.written(console, written.paths)
     fresh = figures.adhoc(env, search.winners, reference=reference, **size)
+    look = replace(look, labels=look.known_in(fresh))
     winners = running.show(fresh, seed=seed, out=out, look=look, earlier=earlier, runs=runs, **how)
     terminal.headed(console, "What the search found")
     terminal.said(console, sweep_words.all_of(search, winners, seed=seed))

@@ -261,7 +261,7 @@ def unsettled(rows: pl.DataFrame) -> list[str]:
         sentences.append(f"Runs that would settle an open value, and their time on one core: {errors.listed(needing)}.")
     if never:
         reasons = "; ".join(f"{errors.listed(names)} ({why})" for why, names in never.items())
-        sentences.append(f"Open, and no number of our runs is known to settle it: {reasons}.")
+        sentences.append(f"No number of our runs is known to settle: {reasons}.")
     return sentences
 
 

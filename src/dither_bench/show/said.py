@@ -4,16 +4,21 @@ A page has places for them: between `<!-- made: NAME -->` and `<!-- end -->` sta
 it again. What a figure is, and why something may be so, is written by hand around them, without a number.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from dither.base import errors
+from dither_bench.define import published
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, reference
+from dither_bench.define.published import End
 from dither_bench.judge import ratios, tables, words
+from dither_bench.judge.ratios import Mean
 from dither_bench.show import summaries
 from dither_bench.show.looks import translations
 from dither_bench.show.summaries import Summary
@@ -86,7 +91,8 @@ def _orders(figure: Figure, gaps: pl.DataFrame) -> str:
     if theirs.is_empty():
         return ""
     count = Counter(theirs["order"])
-    text = f"of {theirs.height} published ones {count['agrees']} agree, {count['disagrees']} disagree, and the errors leave"
+    agree, disagree = count["agrees"], count["disagrees"]
+    text = f"of {theirs.height} published ones {agree} agree, {disagree} disagree, and the errors leave"
     against = theirs.filter(order="disagrees")
     of = "" if against.is_empty() else f". Those that disagree: {_places(figure, against, of=theirs)}"
     return f"{text} {count[ratios.OPEN]} open{of}"
@@ -171,6 +177,36 @@ def _beside(row: dict) -> str:
     return f"{words.with_error(row)} \\| {words.published(row)}{ratio}: {row['value'].partition(':')[0]}"
 
 
+def leaving(every: Mapping[str, Summary], names: Sequence[str]) -> Iterator[str]:
+    """A table of the published curves that leave their drawing: ours | published at the last round that can be read."""
+    yield "| figure | panel | algorithm | round | ours \\| published | ratio |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for name in names or every:
+        for panel, algorithm, ours, end in _readable(every[name]):
+            low, high = ratios.interval(ours, end)
+            row = {"regret": ours.value, "se": ours.se, "ratio": ours.value / end.mean}
+            row |= {"ratio_low": low if math.isfinite(low) else None, "ratio_high": high}
+            both = f"{words.with_error(row)} \\| {words.number(end.mean)}"
+            word = ratios.verdict(ours, end).partition(":")[0]
+            yield f"| {name} | `{panel}` | {algorithm} | {end.round:,} | {both} | {words.ratio(row)}: {word} |"
+
+
+def _readable(summary: Summary) -> Iterator[tuple[str, str, Mean, End]]:
+    """Panel, algorithm, ours and theirs, where a published curve leaves its drawing. Ours lies between two rounds."""
+    figure = summary.figure
+    shown = translations(figure, "paper")
+    for panel in figure.panels if figure.compares == "values" else ():
+        for spec in panel.algorithms:
+            last = published.last(figure, panel, algorithm=spec)
+            mine = summary.curves.filter(panel=panel.name, algorithm=str(spec)).sort("round")
+            if last is None or not last.bound or mine.is_empty():
+                continue
+            t, mean, se, _ = published.curve(figure, panel, algorithm=spec).filter(bound=False).row(-1)
+            value, error = (float(np.interp(t, mine["round"], mine[column])) for column in ("mean", "se"))
+            ours = Mean(value, error, int(mine["runs"][-1]))
+            yield panel.name, shown[str(spec)], ours, End(t, mean, se, runs=last.runs, off=last.off)
+
+
 def total(every: Mapping[str, Summary], names: Sequence[str]) -> Iterator[str]:
     """A sentence on all values of these figures; of all where none is named."""
     values = [values_of(every[name])["value"] for name in names or every]
@@ -206,7 +242,8 @@ def _short(figure: Figure) -> str:
     return figure.title.partition(":")[0]
 
 
-MAKERS = {"verdicts": verdicts, "differing": differing, "beside": beside, "total": total, "missing": missing}
+MAKERS = {"verdicts": verdicts, "differing": differing, "beside": beside, "leaving": leaving, "total": total}
+MAKERS |= {"missing": missing}
 
 
 def of(every: Iterable[Summary]) -> dict[str, Summary]:

@@ -45,16 +45,19 @@ def settle(home: Home, passed: Mapping[str, Any]) -> terms.Terms:
 
     Raises ValueError where it has others, and where two of them do not go together.
     """
-    with home.writing() as connection:
-        lessons.hold(connection)  # of several processes that open a new ledger, one gives it its terms
+    with home.reading() as connection:  # who may only read can open it
         stored = connection.execute(_NEWEST).first()
-        if stored is None:
-            new = {**terms.BEGIN, **passed}
-            terms.consistent(new)
-            _put(connection, home, 0, new)
-        else:
-            terms.differs({**terms.BEGIN, **json.loads(stored.terms)}, passed, where=home.where)
-        return newest(connection)
+    if stored is None:
+        with home.writing() as connection:
+            lessons.hold(connection)  # of several processes that open a new ledger, one gives it its terms
+            stored = connection.execute(_NEWEST).first()
+            if stored is None:
+                new = {**terms.BEGIN, **passed}
+                terms.consistent(new)
+                _put(connection, home, 0, new)
+                return newest(connection)
+    terms.differs({**terms.BEGIN, **json.loads(stored.terms)}, passed, where=home.where)
+    return terms.of_text(stored.terms)
 
 
 def change(connection: sa.Connection, home: Home, new: Mapping[str, Any]) -> None:
