@@ -12,7 +12,7 @@ MOST = {
     "Live.choose": 17,
     "Live.choose, budget": 19,
     "Live.reward": 20,
-    "evaluate": 14,
+    "evaluate": 16,
     "reproduce": 66,
 }
 

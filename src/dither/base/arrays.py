@@ -254,16 +254,20 @@ def in_turn(best: Callable[[Array, Array], Array], u: Array, arms: int, mask: Ar
     best : best(u, left) -> (...), the best arm of those that are left (..., K)
     mask : (..., K) True for the arms on offer
     """
-    xp = namespace(u)
-    all_arms = xp.ones((*u.shape[:-1], arms), dtype=xp.bool, device=device(u))
-    left = all_arms if mask is None else xp.asarray(mask, copy=True)
-    left = xp.asarray(xp.broadcast_to(left, (*u.shape[:-1], arms)), copy=True)
-    order = []
+    xp, some_left, order = namespace(u), left(u, arms, mask), []
     for r in range(u.shape[-1]):
-        arm = best(u[..., r], left)
+        arm = best(u[..., r], some_left)
         order.append(arm)
-        left = replace(left, arm, xp.zeros(arm.shape, dtype=xp.bool, device=device(u)), rank=0, own=True)
+        some_left = replace(some_left, arm, xp.zeros(arm.shape, dtype=xp.bool, device=device(u)), rank=0, own=True)
     return xp.stack(order, axis=-1)
+
+
+def left(u: Array, arms: int, mask: Array | None) -> Array:
+    """The arms on offer (..., K) as an array of its own, for uniforms u (..., k); mask None: all are."""
+    xp, shape = namespace(u), (*u.shape[:-1], arms)
+    if mask is None:
+        return xp.ones(shape, dtype=xp.bool, device=device(u))
+    return xp.asarray(xp.broadcast_to(xp.asarray(mask), shape), copy=True)
 
 
 def nth(tied: Array, u: Array) -> Array:

@@ -11,7 +11,7 @@ and for policies without chance. For all others they are Monte Carlo.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,9 +24,9 @@ from dither.deciding.answers import Kind, ListDecision, ListDecisions
 from dither.deciding.decision import Aside, Choice, Moment
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
+from dither.propensity import settled
 
 MOST = 100_000  # at most so many lists are spelt out
-Share = Callable[[np.ndarray], np.ndarray]  # which arms are left (..., K) -> how probable each is as the first
 Places = list[np.ndarray]  # the arms in order; arms that tie are one array; the last array reaches the k-th place
 
 
@@ -121,7 +121,7 @@ class RankedList(NamedTuple):
 
 def _by_score(s: np.ndarray, u: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     """The k highest scores in order."""
-    return arrays.in_turn(lambda u, left: arrays.argmax(s, u=u, mask=left), u, s.shape[-1], mask)
+    return settled.in_turn(lambda left: arrays.top(s, mask=left), u, arrays.left(u, s.shape[-1], mask))
 
 
 def answer(choice: Choice, *, single: bool) -> "ListDecision | ListDecisions":
@@ -145,22 +145,27 @@ def chosen(view: Any, arms: np.ndarray, demands: Demands) -> np.ndarray:
     shape, mask, eps = demands.shape, demands.mask, demands.uniform
     lines = decision.lines(view)
     if lines is None:
-        p = _at(lambda left: _shares(view, left), arms, shape, mask)
+        p = settled.of_list(_tied(view), arms, _left(shape, mask))
     elif isinstance(lines.law, noise.Points):
         p = np.zeros(arms.shape[:-1])
-        for weight, share in _at_points(lines):
-            p += weight * _at(share, arms, shape, mask)
+        for weight, tied in _at_points(lines):
+            p += weight * settled.of_list(tied, arms, _left(shape, mask))
     else:
         low, high, shared = propensity.listed(lines.m, lines.w, arms, slack=lines.slack, mask=mask)
         p = noise.mass(lines.law, low, high) / shared
     return (1 - eps) * p + eps * uniform(demands, arms.shape[-1])
 
 
-def _shares(view: Any, left: np.ndarray) -> np.ndarray:
-    """How the arms that are left share the first place, for a policy without chance."""
+def _tied(view: Any) -> settled.Tied:
+    """Which of the arms that are left tie for the first place, for a policy without chance."""
     if decision.exact(view):
-        return view.propensities(mask=left)
-    return arrays.share(decision.scores(view, ()), mask=left)
+        return lambda left: view.propensities(mask=left) > 0
+    return lambda left: arrays.top(decision.scores(view, ()), mask=left)
+
+
+def _left(shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
+    """The arms on offer, (..., K)."""
+    return np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask, shape)
 
 
 def uniform(demands: Demands, k: int) -> Any:
@@ -169,26 +174,16 @@ def uniform(demands: Demands, k: int) -> Any:
     return 1 / np.prod(n[..., None] - np.arange(k), axis=-1, dtype=float)
 
 
-def _at(share: Share, arms: np.ndarray, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """The probability of the list `arms` where only ties leave anything to chance; shape (..., K)."""
-    left = np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask, shape).copy()
-    p = np.ones(shape[:-1])
-    for r in range(arms.shape[-1]):
-        p = p * arrays.pick(share(left), arms[..., r], rank=0)
-        np.put_along_axis(left, arms[..., r, None], False, axis=-1)
-    return p
-
-
-def _at_points(lines: Any) -> Iterator[tuple[float, Share]]:
-    """Each value of z: its probability, and how the arms that are left share the first place there."""
+def _at_points(lines: Any) -> Iterator[tuple[float, settled.Tied]]:
+    """Each value of z: its probability, and which of the arms that are left tie for the first place there."""
     m, w, slack, law, *_ = lines
     for z, weight in zip(law.points, law.shares.tolist(), strict=True):
 
-        def share(left: np.ndarray, z: float = z) -> np.ndarray:
-            return propensity.shared_at(m, w, z, slack=slack, mask=left)
+        def tied(left: np.ndarray, z: float = z) -> np.ndarray:
+            return propensity.shared_at(m, w, z, slack=slack, mask=left) > 0
 
         if weight:
-            yield weight, share
+            yield weight, tied
 
 
 def propensities(
@@ -234,12 +229,12 @@ def _orders(view: Any, offered: np.ndarray, k: int) -> Iterator[tuple[float, Pla
     """The orders of the first k places, each with its probability; arms by number; offered (K,) bool."""
     lines = decision.lines(view)
     if lines is None:
-        yield 1.0, _ranked(lambda left: _shares(view, left), offered, k)
+        yield 1.0, settled.places(_tied(view), offered, k)
         return
     m, w, slack, law, *_ = lines
     if isinstance(law, noise.Points):
-        for weight, share in _at_points(lines):
-            yield weight, _ranked(share, offered, k)
+        for weight, tied in _at_points(lines):
+            yield weight, settled.places(tied, offered, k)
         return
     sets = propensity.settle(m[None], w[None], slack=slack or propensity.rounded(m, w, offered), mask=offered[None])
     of = sets.of[0]
@@ -250,17 +245,6 @@ def _orders(view: Any, offered: np.ndarray, k: int) -> Iterator[tuple[float, Pla
         if mass > 0:
             sizes = np.cumsum([0, *(len(groups[i]) for i in listed)])
             yield mass, [groups[i] for i, before in zip(listed, sizes, strict=False) if before < k]
-
-
-def _ranked(share: Share, offered: np.ndarray, k: int) -> Places:
-    """The arms by score as far as the k-th place, those that tie together; offered (K,) bool."""
-    left, places, room = offered.copy(), [], k
-    while room > 0:
-        one = share(left) > 0
-        left &= ~one
-        places.append(np.flatnonzero(one))
-        room -= len(places[-1])
-    return places
 
 
 def _spelt(places: Places, k: int) -> Iterator[tuple[tuple[int, ...], float]]:

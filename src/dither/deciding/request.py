@@ -4,13 +4,14 @@ A decision, its row in a log, what its reward teaches, and the probabilities of 
 request. So the names of the columns, the ids of the arms and the user's own form of the context reach all of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither.deciding import inputs
 from dither.deciding.inputs import EXACT, LARGEST
+from dither.propensity import settled
 
 
 class Request(NamedTuple):
@@ -97,13 +98,20 @@ def readable(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def values(numbers: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
-    """Values of the arms (..., K), above 0; what is not on offer counts as 1."""
+    """Values of the arms (..., K), above 0; what is not on offer counts as 1.
+
+    Values that nothing but rounding tells apart are one number, the least of them: 1.1 - 1.0 beside 0.1, and what came
+    in float32 by the rounding of that.
+    """
     if isinstance(numbers, Mapping):
         raise TypeError("values must be numbers in the order of the arms, got a dict: [values[a] for a in arms]")
     rule, cure = f"be numbers above 0 and below {LARGEST:g}", ": leave an arm without value out by the mask"
-    return _of_arms(
+    v = _of_arms(
         numbers, "values", shape, mask, absent=1.0, fits=lambda v: (v > 0) & (v < LARGEST), rule=rule, cure=cure
     )
+    kind = getattr(numbers, "dtype", None) or (np.asarray(numbers).dtype if isinstance(numbers, Sequence) else "")
+    share = settled.OF_FLOAT32 if str(kind).lower().endswith("float32") else settled.OF_VALUES
+    return settled.values(v, share=share, mask=mask)
 
 
 def minimum(numbers: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:

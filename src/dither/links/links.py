@@ -21,6 +21,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+from scipy import special
+
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 
@@ -104,6 +107,21 @@ class Logit:
         e = xp.exp(-xp.abs(eta))
         high = 1 / (1 + e)
         return e * high, high
+
+    def log_mu(self, eta: Array) -> Array:
+        """log μ = min(η, 0) - log(1 + e^{-|η|})."""
+        return np.minimum(eta, 0.0) - np.log1p(np.exp(-np.abs(eta)))
+
+    def log_ratio(self, eta: Array, other: Array, gap: Array) -> Array:
+        """log μ(η)/μ(η'), where gap = η - η' is known better than the rounded η and η' tell; NumPy.
+
+        Near each other: log(1 + e^{-η}/(1 + e^{-η}) (e^{gap} - 1)) for the lower η, which loses no digits.
+        """
+        low = np.minimum(eta, other)
+        near = np.copysign(np.log1p(np.expm1(-np.abs(gap)) / (1 + np.exp(low))), gap)
+        below = np.where((eta < 0) & (other < 0), gap, np.minimum(eta, 0.0) - np.minimum(other, 0.0))
+        far = below - np.log1p(np.exp(-np.abs(eta))) + np.log1p(np.exp(-np.abs(other)))
+        return np.where(np.abs(gap) < 1, near, far)
 
     def curvature(self, eta: Array) -> Array:
         """μ'' = -μ' tanh(η/2)."""
@@ -201,6 +219,21 @@ class Probit:
         xp = arrays.namespace(eta)
         tail = count * self.mu(-xp.abs(eta))
         return xp.where(eta >= 0, (count - total) - tail, tail - total), _phi(eta)
+
+    def log_mu(self, eta: Array) -> Array:
+        """log Φ(η)."""
+        return special.log_ndtr(eta)
+
+    def log_ratio(self, eta: Array, other: Array, gap: Array) -> Array:
+        """log Φ(η)/Φ(η'), where gap = η - η' is known better than the rounded η and η' tell; NumPy.
+
+        Near each other: gap times the mean of φ/Φ between them, by the rule of Gauss and Legendre with three nodes.
+        """
+        middle, mean = (eta + other) / 2, 0.0
+        for node, weight in zip(*np.polynomial.legendre.leggauss(3), strict=True):
+            mean = mean + weight / 2 * math.sqrt(2 / math.pi) / special.erfcx(-(middle + node * gap / 2) / math.sqrt(2))
+        near = np.abs(gap) * (1 + np.abs(middle)) < 0.1
+        return np.where(near, gap * mean, self.log_mu(eta) - self.log_mu(other))
 
     def curvature(self, eta: Array) -> Array:
         """μ'' = -η φ(η)."""

@@ -60,15 +60,16 @@ class Difference:
     value: float
     se: float
     interval: tuple[float, float]
-    p_value: float  # of "there is no difference": two-sided, normal
+    p_value: float  # of "there is no difference": two-sided, by the normal law or by what the interval is made of
     level: float
     n: int
+    interval_method: str = "normal"  # or "bootstrap", or "anytime"
 
     def __str__(self) -> str:
         low, high = self.interval
         return (
-            f"difference {self.value:.6g} ± {self.se:.2g}, {self.level:.0%} normal interval [{low:.6g}, {high:.6g}]; "
-            f"P = {self.p_value:.2g} of none, {self.n} rows"
+            f"difference {self.value:.6g} ± {self.se:.2g}, {self.level:.0%} {self.interval_method} interval "
+            f"[{low:.6g}, {high:.6g}]; P = {self.p_value:.2g} of none, {self.n} rows"
         )
 
     def _repr_html_(self) -> str:

@@ -28,14 +28,13 @@ class Stated(NamedTuple):
     """The view of a policy that states its probabilities."""
 
     r: Array  # (..., K) predicted rewards
-    tied: Tied  # which arms tie for the best
+    means: views.Scores  # that say which arms tie for the best
     rule: Callable[[Array, Tied, Array | None], Array]  # r, tied, mask -> probabilities, 0 for arms not on offer
     log_rule: Callable[[Array, Tied, Array | None], Array] | None = None  # their logarithms, where they are known apart
 
     def valued(self, v: Array, link: Any) -> "Stated":
         """The same law of the values v (..., K) times the predicted rewards."""
-        paid = self.r * v
-        return self._replace(r=paid, tied=lambda mask: arrays.top(paid, mask=mask))
+        return self._replace(r=self.r * v, means=self.means.valued(v, link))
 
     def scores(self, v: Array) -> Array:
         """The predicted rewards; `best` does not show the arm of the highest."""
@@ -61,13 +60,13 @@ class Stated(NamedTuple):
 
     def propensities(self, *, mask: Array | None = None) -> Array:
         """The probabilities of all arms, (..., K): exact, and 0 for arms that are not on offer."""
-        return self.rule(self.r, self.tied, mask)
+        return self.rule(self.r, self.means.tied, mask)
 
     def log_propensities(self, *, mask: Array | None = None) -> Array:
         """Their logarithms; -inf for an arm that is never shown."""
         if self.log_rule is None:
             return arrays.ln(arrays.numpy(self.propensities(mask=mask)))
-        return self.log_rule(self.r, self.tied, mask)
+        return self.log_rule(self.r, self.means.tied, mask)
 
 
 def _uniform(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
@@ -88,7 +87,7 @@ class Softmax:
 
     def view(self, model, state, X: Array, *, t: int) -> Stated:
         """The softmax of the predicted rewards."""
-        return Stated(model.predict(state, X), views.means(model, state, X).tied, self._law, self._log_law)
+        return Stated(model.predict(state, X), views.means(model, state, X), self._law, self._log_law)
 
     def _below(self, r: Array, mask: Array | None) -> Array:
         """(μ_i - max μ)/τ: at most 0, and 0 for the best."""
@@ -135,7 +134,7 @@ class SquareCB:
         """Inverse gap weighting of the predicted rewards."""
         d = model.ambient(X.shape[-1])
         rule = functools.partial(self._law, t=t, d=d)
-        return Stated(model.predict(state, X), views.means(model, state, X).tied, rule)
+        return Stated(model.predict(state, X), views.means(model, state, X), rule)
 
     def _law(self, r: Array, tied: Tied, mask: Array | None, *, t: int, d: int) -> Array:
         xp, best = arrays.namespace(r), tied(mask)

@@ -9,6 +9,7 @@ With finitely many values of z, the scores at each value decide. With a continuo
 tie. `policy_contract.Answers` lists what a view may answer.
 """
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -16,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither import noise, propensity
+from dither import links, noise, propensity
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.policies import valued
+from dither.propensity import settled
 
 NORMAL = noise.Gaussian()
 
@@ -37,11 +39,16 @@ class Scores(NamedTuple):
     s: Array  # (..., K)
     tied: Callable[[Array | None], Array]  # mask (..., K) or None -> which tie for the highest score, (..., K) bool
     most: float | None = None  # no score has a larger error; None: not known
+    weighed: Callable[[Array, Any], Callable[[Array | None], Array]] | None = None  # v, link -> `tied` with values
     rewards: bool = False  # whether the scores are on the scale of rewards, where the model has a link
 
     def valued(self, v: Array, link: Any) -> "Scores":
         """The same where the arms have values v (..., K)."""
-        return plain(v * (self.s if self.rewards else link.mu(self.s)))
+        link = links.LINKS["identity"] if self.rewards else link
+        s = v * link.mu(self.s)
+        if self.weighed is None:
+            return Scores(s, lambda mask: valued.tied(self.s, arrays.spread(self.s, mask=mask), v, link, mask))
+        return Scores(s, self.weighed(v, link))
 
     def scores(self) -> Array:
         """The scores, (..., K)."""
@@ -69,7 +76,7 @@ class Scores(NamedTuple):
 
     def in_turn(self, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms shown in order: u (..., k) -> (..., k) integers."""
-        return arrays.in_turn(lambda u, left: arrays.nth(self.tied(left), u), u, self.s.shape[-1], mask)
+        return settled.in_turn(self.tied, u, arrays.left(u, self.s.shape[-1], mask))
 
     def propensities(self, *, mask: Array | None = None) -> Array:
         """1 for the best arm; shared where arms tie."""
@@ -113,10 +120,16 @@ class Lines(NamedTuple):
     def in_turn(self, zeta: Array, *, u: Array, mask: Array | None = None) -> Array:
         """The k arms shown in order: `best`, then the best of what is left, and so on. u (..., k) -> (..., k)"""
         z = self.z(zeta)
-        if self.coupled and not isinstance(self.law, noise.Points):
-            m, w, slack, *_ = self._over(z.shape)
+        m, w, slack, law, coupled, _ = self._over(z.shape if self.coupled else z.shape[:-1])
+        if coupled and not isinstance(law, noise.Points):
             return propensity.listed_at(m, w, z, u=u, slack=slack, mask=mask)
-        return arrays.in_turn(lambda u, left: self._best(z, u=u, mask=left), u, self.m.shape[-1], mask)
+
+        def tied(left: Array) -> Array:
+            if coupled:
+                return propensity.shared_at(m, w, z, slack=slack, mask=left) > 0
+            return propensity.tied_apart(m, w, z, law=law, slack=slack, mask=left)
+
+        return settled.in_turn(tied, u, arrays.left(u, m.shape[-1], mask))
 
     def decide(self, zeta: Array, *, u: Array, mask: Array | None = None) -> tuple[int, float]:
         """The arm and its probability for one request: the same as `best` and `chosen`."""
@@ -169,10 +182,7 @@ class Lines(NamedTuple):
         finite = isinstance(law, noise.Points)
         if coupled:
             return propensity.drawn(m, w, z, u=u, slack=slack, mask=mask, points=finite)
-        if finite:
-            error = None if slack is None else slack.at(z, m, w)
-            return arrays.argmax(m + z * w, u=u, error=error, mask=mask)
-        return propensity.drawn_apart(m, w, z, u=u, slack=slack, mask=mask)
+        return propensity.drawn_apart(m, w, z, u=u, law=law, slack=slack, mask=mask)
 
     def _over(self, batch: tuple[int, ...]) -> "Lines":
         """The lines with the leading axes `batch`: those of one request are repeated for many draws at once."""
@@ -263,10 +273,14 @@ def means(model: Any, state: Any, X: Array) -> Scores:
     if not {"rounding", "width"} <= model.abilities:
         return plain(m)
     rho, most = model.rounding(state).rho, None
+
+    def error() -> Array:
+        return rho * model.width(state, X)
+
     if "reach" in model.abilities:
         length = math.sqrt(arrays.largest(arrays.square(X)))
         most = arrays.largest(rho) * arrays.largest(model.reach(state)) * length
-    return Scores(m, lambda mask: arrays.top(m, error=rho * model.width(state, X), mask=mask), most)
+    return Scores(m, lambda mask: arrays.top(m, error=error(), mask=mask), most, _by_errors(m, error))
 
 
 def of_rewards(model: Any, state: Any, X: Array, s: Array, error: Callable[[Any, Array], Array]) -> Scores:
@@ -277,11 +291,15 @@ def of_rewards(model: Any, state: Any, X: Array, s: Array, error: Callable[[Any,
     if not {"rounding", "width"} <= model.abilities:
         return plain(s, rewards=True)
 
-    def tied(mask: Array | None) -> Array:
-        moved = error(model.rounding(state), model.width(state, X))
-        return arrays.top(s, error=moved + arrays.spread(s), mask=mask)
+    def errors() -> Array:
+        return error(model.rounding(state), model.width(state, X)) + arrays.spread(s)
 
-    return Scores(s, tied, rewards=True)
+    return Scores(s, lambda mask: arrays.top(s, error=errors(), mask=mask), weighed=_by_errors(s, errors), rewards=True)
+
+
+def _by_errors(s: Array, error: Callable[[], Array]) -> Callable[[Array, Any], Callable[[Array | None], Array]]:
+    """`Scores.weighed` of scores that are compared by their errors."""
+    return lambda v, link: lambda mask: valued.tied(s, error(), v, link, mask)
 
 
 def plain(s: Array, *, rewards: bool = False) -> Scores:
@@ -299,4 +317,8 @@ def optimistic(lines: Lines) -> Scores:
         share = propensity.shared_at(arrays.numpy(m), arrays.numpy(w), 1.0, slack=errors, mask=offered) > 0
         return arrays.beside(share, m)
 
-    return Scores(m + w, tied, None if slack is None else slack.most(m, w))
+    def weighed(v: Array, link: Any) -> Callable[[Array | None], Array]:
+        view = lines.valued(v, link)
+        return functools.partial(view.at, 1.0) if isinstance(view, valued.Curves) else optimistic(view).tied
+
+    return Scores(m + w, tied, None if slack is None else slack.most(m, w), weighed)

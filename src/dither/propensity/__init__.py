@@ -7,6 +7,7 @@
     uncoupled           a z_i for each arm: P(i) = ∫ f(z) Π_{j≠i} F((m_i - m_j + w_i z)/w_j) dz, or sums of products
 
     curves              all arms, where a value and the logit link make curves of the lines
+    drawn_of_curves     the choice among curves, of any link; curves_at_point, where z has finitely many values
 
     corners             the envelope itself: which line is highest between which z
     ranks, listed       the ordered lists of the k highest lines over z; the interval of one such list
@@ -20,15 +21,18 @@ are NumPy arrays, since they leave the library here.
 """
 
 from dither.propensity.coupled import alone, chosen, confirm, decide, decide_points, drawn, envelope, points, shared_at
-from dither.propensity.independent import drawn_apart, uncoupled
-from dither.propensity.logistic import MOST as MOST_CURVES
-from dither.propensity.logistic import curves
-from dither.propensity.logistic import scores as of_curves
+from dither.propensity.curves import LOGIT, curves
+from dither.propensity.curves import MOST as MOST_CURVES
+from dither.propensity.curves import at_point as curves_at_point
+from dither.propensity.curves import drawn as drawn_of_curves
+from dither.propensity.curves import top as top_of_curves
+from dither.propensity.independent import drawn_apart, tied_apart, uncoupled
 from dither.propensity.ranks import listed, listed_at, ranks
 from dither.propensity.settled import Sets, Slack, rounded, settle
 from dither.propensity.upper import Corners, corners
 
 __all__ = [
+    "LOGIT",
     "MOST_CURVES",
     "Corners",
     "Sets",
@@ -38,18 +42,21 @@ __all__ = [
     "confirm",
     "corners",
     "curves",
+    "curves_at_point",
     "decide",
     "decide_points",
     "drawn",
     "drawn_apart",
+    "drawn_of_curves",
     "envelope",
     "listed",
     "listed_at",
-    "of_curves",
     "points",
     "ranks",
     "rounded",
     "settle",
     "shared_at",
+    "tied_apart",
+    "top_of_curves",
     "uncoupled",
 ]

@@ -15,17 +15,68 @@ import numpy as np
 
 from dither import noise
 from dither.base import arrays
+from dither.propensity import singular
 from dither.propensity.settled import Slack
 
 MANY = 8  # with more arms, common panels cost less than panels for each arm
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
-def drawn_apart(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, mask: Any = None) -> Any:
-    """The arms that are highest after each has moved by its own z. Among arms that cannot move, u settles ties.
+def drawn_apart(m: Any, w: Any, z: Any, *, u: Any, law: Any, slack: Slack | None = None, mask: Any = None) -> Any:
+    """The arms that are highest after each has moved by its own z, drawn from the law; u settles ties.
 
     m, w, z, mask (..., K), u (...), of any array library -> (...) integers
     """
+    if isinstance(law, noise.Points):
+        return arrays.nth(tied_apart(m, w, z, law=law, slack=slack, mask=mask), u)
+    return arrays.argmax(_moved(m, w, z, slack=slack, mask=mask), u=u, error=0.0, mask=mask)
+
+
+def tied_apart(m: Any, w: Any, z: Any, *, law: Any, slack: Slack | None = None, mask: Any = None) -> Any:
+    """Which arms tie for the highest there: (..., K) bool.
+
+    Arms that move by a continuous z never tie, and arms that do not move tie as means do. With finitely many values of
+    z the levels of all scores that can be drawn decide, those of arms and values that were not drawn among them.
+    """
+    if not isinstance(law, noise.Points):
+        return arrays.top(_moved(m, w, z, slack=slack, mask=mask), error=0.0, mask=mask)
+    s, shape = m + z * w, np.broadcast_shapes(m.shape, np.shape(z), np.shape(mask))
+    on = np.ones(shape, dtype=bool) if mask is None else np.broadcast_to(mask, shape)
+    s = np.where(on, s, -np.inf)
+    best = np.max(s, axis=-1, keepdims=True)
+    most = arrays.largest(_errors(m, w, law, slack, mask=mask))
+    tied = s == best
+    near = np.count_nonzero(s >= best - 2 * most * len(law.points) * shape[-1], axis=-1) > 1
+    parts = tuple(np.broadcast_to(part, shape) for part in (m, w, *_apart(slack, m.shape)))
+    lines, first = None, s
+    for row in np.argwhere(near):
+        at = tuple(row)
+        arms = np.flatnonzero(on[at])
+        own = np.array([part[at][arms] for part in parts])
+        if lines is None or not np.array_equal(own, lines):  # many draws of one request are one request
+            lines = own
+            of_row = None if slack is None else Slack(own[2], 1.0, own[3])
+            first = _levels(*_scores(own[0], own[1], law, of_row))[0]
+        tied[at] = on[at] & (s[at] >= first[np.searchsorted(first, best[at], side="right") - 1])
+    return tied
+
+
+def _apart(slack: Slack | None, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """The errors of means and widths as arrays of that shape; none where they are not known."""
+    return () if slack is None else tuple(np.broadcast_to(part, shape) for part in (slack.m, slack.omega))
+
+
+def _errors(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | None, *, mask: Any) -> np.ndarray:
+    """At least the errors of all scores that can be drawn, (..., K)."""
+    if slack is not None:
+        return slack.at(law.reach, m, w)
+    size = abs(m) + law.reach * w
+    size = size if mask is None else np.where(mask, size, 0.0)
+    return arrays.RELATIVE * size + arrays.ROUNDING * np.max(size, axis=-1, keepdims=True)
+
+
+def _moved(m: Any, w: Any, z: Any, *, slack: Slack | None, mask: Any) -> Any:
+    """The scores of arms that move by a continuous z, and one score for all that do not move and tie for the best."""
     xp = arrays.namespace(m)
     offered = m if mask is None else xp.where(mask, m, -xp.inf)
     m = m - xp.max(offered, axis=-1, keepdims=True)  # exact near the highest, so that z w absorbs no difference there
@@ -39,7 +90,7 @@ def drawn_apart(m: Any, w: Any, z: Any, *, u: Any, slack: Slack | None = None, m
         tied = idle & arrays.top(m, error=None if slack is None else slack.m, mask=among)
         height = xp.max(xp.where(tied, m, -xp.inf), axis=-1, keepdims=True)
         s = xp.where(tied, height, xp.where(idle, -xp.inf, s))
-    return arrays.argmax(s, u=u, error=0.0, mask=mask)
+    return s
 
 
 def uncoupled(
@@ -83,15 +134,21 @@ def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | Non
     if high > low:
         able = M + W * law.panels[-1] > low
         moving, M, W = moving[able], M[able], W[able]
-        if getattr(law, "analytic", False) and len(M) > MANY:
-            ends = _even(M, W, law.panels, low, high)
+        if len(M) > MANY and isinstance(law, noise.BallMarginal) and not law.analytic:
+            s, weight = singular.nodes(M, W, law, low, high)
         else:
-            ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
-            ends = np.unique(np.clip(ends, low, high))
-        half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
-        s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
-        size = max(1, 2**20 // len(M))  # nodes at once: 8 MB an array
-        p[moving] = sum(weight[k : k + size] @ _winning(s[k : k + size], M, W, law) for k in range(0, len(s), size))
+            if len(M) > MANY and getattr(law, "analytic", False):
+                ends = _even(M, W, law, singular.beneath(M, W, law, low, high), high)
+            else:
+                ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
+                ends = np.unique(np.clip(ends, low, high))
+            half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
+            s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
+        size, last = max(1, 2**17 // len(M)), M + W * law.panels[-1]  # nodes at once: 1 MB an array
+        for k in range(0, len(s), size):
+            on = last > s[k]  # s is in order, so the others have passed
+            part = slice(k, k + size)
+            p[moving[on]] += weight[part] @ _winning(s[part], M[on], W[on], law)
     total = np.sum(p)
     if abs(total - 1) > 1e-8:
         warnings.warn(
@@ -102,12 +159,12 @@ def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | Non
     return p / total
 
 
-def _even(M: np.ndarray, W: np.ndarray, panels: tuple[float, ...], low: float, high: float) -> np.ndarray:
+def _even(M: np.ndarray, W: np.ndarray, law: Any, low: float, high: float) -> np.ndarray:
     """Panel ends from low to high, for analytic laws. A panel is as long as that of the narrowest arm that moves in it.
 
     The panel ends of all arms would be K times as many, and only their spacing matters.
     """
-    last, step = M + W * panels[-1], panels[2] - panels[1]
+    last, step = M + W * law.panels[-1], law.step
     ends = [low]
     while ends[-1] < high:  # below `low` some arm always wins: every arm has begun to move there
         ends.append(min(ends[-1] + step * np.min(W[ends[-1] < last]), high))
@@ -130,12 +187,9 @@ def _others(F: np.ndarray) -> np.ndarray:
 
 def _of_points(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | None) -> np.ndarray:
     weights = np.array(law.weights) / np.sum(law.weights)
-    able = weights > 0
-    z = np.array(law.points)[able, None]
-    s = m + z * w  # (J, K)
-    error = arrays.spread(s.ravel()).reshape(s.shape) if slack is None else slack.at(z, m, w)
+    s, error = _scores(m, w, law, slack)
     order = np.argsort(s, axis=0)
-    s, f = np.take_along_axis(s, order, axis=0), weights[able][order]
+    s, f = np.take_along_axis(s, order, axis=0), weights[weights > 0][order]
     F = np.concatenate([np.zeros((1, len(m))), np.cumsum(f, axis=0)])
     F[-1] = 1.0
     first, last = _levels(s, np.take_along_axis(error, order, axis=0))
@@ -155,6 +209,13 @@ def _of_points(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | N
             t, weight = _on_unit(int(crowd[level]) // 2 + 1)
             p += weight @ (at[level] * _others(before[level] + t * at[level]))
     return p / np.sum(p)
+
+
+def _scores(m: np.ndarray, w: np.ndarray, law: noise.Points, slack: Slack | None) -> tuple[np.ndarray, np.ndarray]:
+    """All scores of one request that can be drawn, and their errors: (J, K) each."""
+    z = law.column[np.array(law.weights) > 0]
+    s = m + z * w
+    return s, arrays.spread(s.ravel()).reshape(s.shape) if slack is None else slack.at(z, m, w)
 
 
 @functools.lru_cache(maxsize=64)

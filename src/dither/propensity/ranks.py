@@ -19,6 +19,8 @@ from dither.base import arrays
 from dither.propensity import coupled, settled
 from dither.propensity.settled import Slack
 
+AT_ONCE = 1e-12  # a share of z: the rounding of the places where lines meet
+
 
 def listed_at(
     m: np.ndarray, w: np.ndarray, z: np.ndarray, *, u: np.ndarray, slack: Slack | None = None, mask: Any = None
@@ -106,17 +108,25 @@ def ranks(m: np.ndarray, w: np.ndarray, *, k: int) -> tuple[np.ndarray, np.ndarr
     return np.array(lists), np.array(starts), np.array([*starts[1:], math.inf])
 
 
-def _crossing(m: list[float], w: list[float], i: int, j: int) -> float:
-    """The z at which j, which is below i now, overtakes i."""
-    return (m[i] - m[j]) / (w[j] - w[i]) if w[j] > w[i] else math.inf
+def _crossing(m: Any, w: Any, i: int, j: int) -> float:
+    """The z at which j, which is below i now, overtakes i: m, w (K,), lists or arrays."""
+    return float((m[i] - m[j]) / (w[j] - w[i])) if w[j] > w[i] else math.inf
 
 
 def _comer(m: np.ndarray, w: np.ndarray, inside: np.ndarray, last: int) -> tuple[float, int]:
-    """The first z at which a line from outside overtakes the last of the list; if several do, the steepest."""
+    """The first z at which a line from outside overtakes the last of the list; if several do, the highest beyond it.
+
+    Where lines nearly meet in one point, all overtake the last at one z up to rounding. Which of them is the highest
+    there, their own meetings say: a steeper one is higher if it has overtaken the flatter one by then.
+    """
     rivals = np.flatnonzero((w > w[last]) & ~inside)
     if not len(rivals):
         return math.inf, -1
     z = (m[last] - m[rivals]) / (w[rivals] - w[last])
-    first = np.flatnonzero(z == np.min(z))
-    best = rivals[first[np.argmax(w[rivals[first]])]]
-    return float(np.min(z)), int(best)
+    first = float(np.min(z))
+    near = rivals[z <= first + AT_ONCE * abs(first)]
+    best, *steeper = near[np.argsort(w[near], kind="stable")].tolist()
+    for line in steeper:
+        if _crossing(m, w, best, line) <= first:
+            best = line
+    return first, best

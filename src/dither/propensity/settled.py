@@ -8,9 +8,13 @@ chain as long as no gap comes.
 
 Chains do not depend on the order of the arms. So neither the sets nor the m and w of each set depend on it. Means are
 compared only among parallel lines, because lines of two widths differ, whatever their means are.
+
+Values, such as prices, are settled likewise: those of one chain are one number (`values`). Lines of several values are
+apart, whatever their means and widths are.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +22,10 @@ import numpy as np
 from dither.base import arrays, errors
 
 UNIT = float(np.finfo(float).eps)
+OF_FLOAT32 = 3 * float(np.finfo(np.float32).eps)  # errors of values in float32, as a share
+OF_VALUES = (
+    1e-10  # errors of values, as a share: of a margin of a cent that is the difference of two prices below 5,000
+)
 
 
 class Slack(NamedTuple):
@@ -79,24 +87,31 @@ class Sets(NamedTuple):
     w: np.ndarray  # (B, K)  one w
     of: np.ndarray  # (B, K) int  the set of each arm, numbered through all requests; -1 where not on offer
     size: np.ndarray  # (sets,) int  how many arms are in each
+    parallel: np.ndarray  # (B, K) int  the group of parallel lines that its line is in, numbered alike
 
 
-def settle(m: np.ndarray, w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None) -> Sets:
-    """The sets of lines of B requests. m, w, mask (B, K)"""
+def settle(
+    m: np.ndarray, w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None, apart: np.ndarray | None = None
+) -> Sets:
+    """The sets of lines of B requests. m, w, mask (B, K); apart (B, K): lines of other numbers there are never one"""
     B, K = m.shape
     if not B:
-        return Sets(m, w, np.empty((0, K), dtype=np.int64), np.empty(0, dtype=np.int64))
+        none = np.empty((0, K), dtype=np.int64)
+        return Sets(m, w, none, np.empty(0, dtype=np.int64), none)
     offered = np.ones((B, K), dtype=bool) if mask is None else mask
     height = np.broadcast_to(slack.m, (B, K))
     omega = np.max(np.broadcast_to(slack.omega, (B, K)), axis=-1, where=offered, initial=0.0)
-    row, arm = np.nonzero(offered)
+    places: Any = np.nonzero(offered)
+    row, arm = places
     M, W, E, omega = m[row, arm], w[row, arm], height[row, arm], omega[row]
+    kind = np.zeros(len(row)) if apart is None else apart[row, arm]
     if not (np.isfinite(M).all() and np.isfinite(W).all()):
         raise errors.not_finite("means and widths")
     # Widths: one sort of each request, and a cut at each gap.
-    order = np.lexsort((W, row))
-    row, arm, M, W, E, omega = (part[order] for part in (row, arm, M, W, E, omega))
-    cut = np.r_[True, (row[1:] > row[:-1]) | (W[1:] - W[:-1] > omega[1:] * (W[1:] + W[:-1]))]
+    order = np.lexsort((W, kind, row))
+    row, arm, M, W, E, omega, kind = (part[order] for part in (row, arm, M, W, E, omega, kind))
+    begins = (row[1:] > row[:-1]) | (kind[1:] > kind[:-1])
+    cut = np.r_[True, begins | (W[1:] - W[:-1] > omega[1:] * (W[1:] + W[:-1]))]
     start, group = np.flatnonzero(cut), np.cumsum(cut) - 1
     W, E = W[start][group], np.maximum.reduceat(E, start)[group]
     # Means among lines of one width.
@@ -104,8 +119,8 @@ def settle(m: np.ndarray, w: np.ndarray, *, slack: Slack, mask: np.ndarray | Non
     row, arm, M, W, E, group = (part[order] for part in (row, arm, M, W, E, group))
     cut = np.r_[True, (group[1:] > group[:-1]) | (M[1:] - M[:-1] > 2 * E[1:])]
     start, of = np.flatnonzero(cut), np.cumsum(cut) - 1
-    sets = Sets(m.copy(), w.copy(), np.full((B, K), -1), np.bincount(of))
-    sets.m[row, arm], sets.w[row, arm], sets.of[row, arm] = M[start][of], W, of
+    sets = Sets(m.copy(), w.copy(), np.full((B, K), -1), np.bincount(of), np.full((B, K), -1))
+    sets.m[row, arm], sets.w[row, arm], sets.of[row, arm], sets.parallel[row, arm] = M[start][of], W, of, group
     return sets
 
 
@@ -115,13 +130,46 @@ def top(sets: Sets, z: Any, *, slack: Slack) -> np.ndarray:
     Of parallel lines only the one with the highest mean can win, whatever the error of their width. Among the lines
     that are left, scores tie where they are in one chain.
     """
+    z = np.asarray(z)[..., None]
+    return arrays.top(sets.m + z * sets.w, error=slack.at(z, sets.m, sets.w), mask=able(sets))
+
+
+def able(sets: Sets) -> np.ndarray:
+    """Which arms no parallel line passes over: (B, K) bool."""
     offered = sets.of >= 0
     row, arm = np.nonzero(offered)
-    w, place = np.empty(len(sets.size)), np.empty(len(sets.size), dtype=np.intp)
-    w[sets.of[row, arm]], place[sets.of[row, arm]] = sets.w[row, arm], row
-    last = np.r_[(w[1:] != w[:-1]) | (place[1:] != place[:-1]), True]  # sets are numbered by request, width and mean
-    z = np.asarray(z)[..., None]
-    return arrays.top(sets.m + z * sets.w, error=slack.at(z, sets.m, sets.w), mask=offered & last[sets.of])
+    group = np.empty(len(sets.size), dtype=np.intp)
+    group[sets.of[row, arm]] = sets.parallel[row, arm]
+    last = np.r_[group[1:] != group[:-1], True]  # sets are numbered by request, width and mean
+    return offered & last[sets.of]
+
+
+def last_chain(x: np.ndarray, error: np.ndarray, *, begins: np.ndarray) -> np.ndarray:
+    """The places of the numbers in the last chain of each part: x (N,) in order in its part, begins (N - 1,) bool."""
+    chain = np.cumsum(np.r_[True, begins | (x[1:] - x[:-1] > error[1:] + error[:-1])])
+    ends = np.r_[np.flatnonzero(begins), len(x) - 1]
+    part = np.cumsum(np.r_[False, begins])
+    return np.flatnonzero(chain == chain[ends][part])
+
+
+def values(v: np.ndarray, *, share: float = OF_VALUES, mask: np.ndarray | None = None) -> np.ndarray:
+    """Values above 0, where those of one chain are one number, the least of them. v, mask (..., K) -> (..., K)
+
+    share : the rounding error of a value, as a share of it
+    """
+    offered = v if mask is None else np.where(mask, v, np.inf)
+    order = np.argsort(offered, axis=-1)
+    sort = np.take_along_axis(offered, order, axis=-1)
+    low, high = sort[..., :-1], sort[..., 1:]
+    with np.errstate(invalid="ignore"):
+        gap = (high - low > share * (high + low)) | (high == np.inf)
+    if not np.any((high > low) & ~gap):
+        return v
+    start = np.concatenate([np.ones(gap[..., :1].shape, dtype=bool), gap], axis=-1)[..., : v.shape[-1]]
+    least = np.maximum.accumulate(np.where(start, sort, 0.0), axis=-1)
+    one = np.empty_like(v)
+    np.put_along_axis(one, order, least, axis=-1)
+    return one if mask is None else np.where(mask, one, v)
 
 
 def crowded(w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None) -> np.ndarray:
@@ -133,6 +181,54 @@ def crowded(w: np.ndarray, *, slack: Slack, mask: np.ndarray | None = None) -> n
         return np.any(
             sort[:, 1:] - sort[:, :-1] <= omega * (sort[:, 1:] + sort[:, :-1]), axis=-1, where=sort[:, 1:] < np.inf
         )
+
+
+# Lists: what ties is decided once. The arms of a tie fill places in any order, and only then come the others. That
+# holds for whoever draws a list and for whoever states its probability, since a chain may lose its middle on the way.
+
+Tied = Callable[[Any], Any]  # the arms that are left (..., K) -> which of them tie for the highest, (..., K) bool
+
+
+def in_turn(tied: Tied, u: Any, left: Any) -> Any:
+    """The best arm, then the best of the arms that are left, and so on: uniforms u (..., k) -> (..., k) integers.
+
+    left : (..., K) True for the arms on offer
+    """
+    xp, order = arrays.namespace(left), []
+    group = xp.zeros_like(left)
+    for r in range(u.shape[-1]):
+        done = ~xp.any(group, axis=-1, keepdims=True)
+        if arrays.some(done):
+            group = xp.where(done, tied(left), group)
+        arm = arrays.nth(group, u[..., r])
+        order.append(arm)
+        gone = xp.zeros(arm.shape, dtype=xp.bool, device=arrays.device(left))
+        left, group = (arrays.replace(part, arm, gone, rank=0) for part in (left, group))
+    return xp.stack(order, axis=-1)
+
+
+def of_list(tied: Tied, arms: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """The probability with which `in_turn` draws the list `arms` (..., k): (...)."""
+    p, group = np.ones(arms.shape[:-1]), np.zeros_like(left)
+    for r in range(arms.shape[-1]):
+        arm = arms[..., r, None]
+        group = np.where(np.any(group, axis=-1, keepdims=True), group, tied(left))
+        p = p * np.take_along_axis(group, arm, axis=-1)[..., 0] / np.count_nonzero(group, axis=-1)
+        left, group = left.copy(), group.copy()
+        np.put_along_axis(left, arm, False, axis=-1)
+        np.put_along_axis(group, arm, False, axis=-1)
+    return p
+
+
+def places(tied: Tied, left: np.ndarray, k: int) -> list[np.ndarray]:
+    """The arms of one request as far as the k-th place, in order; those that tie are one array. left (K,)"""
+    answer, room = [], k
+    while room > 0:
+        group = tied(left)
+        left = left & ~group
+        answer.append(np.flatnonzero(group))
+        room -= len(answer[-1])
+    return answer
 
 
 def rows(slack: Slack, some: Any, shape: tuple[int, ...]) -> Slack:

@@ -87,5 +87,7 @@ def gallery(
                 continue
             summary = summaries.of_request(request, Store(results / STORE), processor=here)
             if summary is not None:
-                paths.append(summaries.write(summary, out))
+                whole, sentences = summaries.with_earlier(summary, out)
+                terminal.said(console, sentences)
+                paths.append(summaries.write(whole, out))
     terminal.written(console, [*paths, *gallery.write(out)])

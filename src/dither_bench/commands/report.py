@@ -40,7 +40,9 @@ def write(folder: str | Path, path: str | Path, **frame: Any) -> Path:
     sections = [part for request in requests if (part := section(request, store, look=look, beside=requests))]
     if not sections:
         raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
-    filters = {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
+    filters = {
+        name: getattr(words, name) for name in ("number", "published", "ratio", "with_error", "interval", "short")
+    }
     plotly = template.plotly() if any(part["sketch"] for part in sections) else ""
     content: dict[str, Any] = dict(sections=sections, log=look.log, plotly=plotly)
     content |= dict(title=look.heading(""), caption=look.caption)
