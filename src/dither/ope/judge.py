@@ -179,10 +179,7 @@ def evaluate(
     )  # fmt: skip
     how = IntervalSettings(interval or "normal", level, reward_range, weight_max, row_weight_max, resamples, seed)
     how = intervals.for_logs(how)
-    timed = None
-    if late != "settled" or any(x is not None for x in (horizon, now, half_life, window, at, by)):
-        timed = Timed.of(horizon, late, now, half_life, window, at, by)
-        timed.refuse(how.interval, question.in_order)
+    timed = _timed(how, question, horizon, late, now, half_life, window, at, by)
     reading = Reading(log, source, timed, model, seed)
     reading, question, how = _of_log(reading, question, how, free=interval is None and estimators is None)
     if missing != "bounds" or reward_range is None:
@@ -192,6 +189,15 @@ def evaluate(
         _evaluated(reading, replace(question, missing=end), half, workers, on_progress) for end in reward_range
     )
     return unknown.bounded(low, high, reward_range, level)
+
+
+def _timed(how: IntervalSettings, question: Question, horizon: Any, late: str, *others: Any) -> Timed | None:
+    """What is asked about time; None: nothing. others : now, half_life, window, at and by, as for `evaluate`"""
+    if late == "settled" and all(x is None for x in (horizon, *others)):
+        return None
+    timed = Timed.of(horizon, late, *others)
+    timed.refuse(how.interval, question.in_order)
+    return timed
 
 
 def _of_log(

@@ -68,7 +68,7 @@ class Changes(NamedTuple):
     mark: int  # of the last change of these, of budgets, and of what the ledger says of itself
 
 
-class Standing(NamedTuple):
+class LedgerStanding(NamedTuple):
     """Where a ledger stands, for one who has learnt the batches up to some number."""
 
     changes: Changes
@@ -76,7 +76,7 @@ class Standing(NamedTuple):
     last: int  # the number of the last batch, 0 before the first
 
 
-class Basis(NamedTuple):
+class DecisionBasis(NamedTuple):
     """What a decision was made from. It is compared with the ledger where the decision is stored (`committing`)."""
 
     batch: int  # the last that was learnt
@@ -122,7 +122,7 @@ def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> 
     return lease
 
 
-def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> Standing | None:
+def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> LedgerStanding | None:
     """Renew the lease where it is still the holder's; it is then locked until the transaction ends.
 
     batch : the last that the holder has learnt
@@ -134,20 +134,20 @@ def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> St
     return _standing(rows[0]) if rows else None
 
 
-def check(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> Standing | None:
+def check(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> LedgerStanding | None:
     """Like `renew`, but the lease is not made longer. Nothing is written, so it is quicker."""
     rows = home.quick(connection, _CHECK, holder=lease.holder, fence_=lease.fence, batch_=batch)
     return _standing(rows[0]) if rows else None
 
 
-def standing(connection: sa.Connection, batch: int) -> Standing:
+def standing(connection: sa.Connection, batch: int) -> LedgerStanding:
     """Where the ledger stands, for one who has learnt the batches up to this one."""
     return _standing(connection.execute(sa.select(*_STANDING), {"batch_": batch}).one())
 
 
-def _standing(row: Any) -> Standing:
+def _standing(row: Any) -> LedgerStanding:
     *changes, mark, last = row
-    return Standing(Changes(*changes), mark, last or 0)
+    return LedgerStanding(Changes(*changes), mark, last or 0)
 
 
 def release(connection: sa.Connection, lease: Lease) -> None:
@@ -187,9 +187,9 @@ def slots(connection: sa.Connection) -> int:
 
 def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
     """The first batch of which a reward is corrected in the batches after one, up to another; None: none is."""
-    later, own = sql_tables.rewards.alias(), sql_tables.rewards.alias()
-    both = (own.c.decision == later.c.decision) & (own.c.seq < later.c.seq) & _lesson(own) & _lesson(later)
-    fields = sa.select(sa.func.min(own.c.batch)).select_from(later).join(own, both)
+    later, lesson = sql_tables.rewards.alias(), sql_tables.rewards.alias()
+    both = (lesson.c.decision == later.c.decision) & (lesson.c.seq < later.c.seq) & _lesson(lesson) & _lesson(later)
+    fields = sa.select(sa.func.min(lesson.c.batch)).select_from(later).join(lesson, both)
     return connection.scalar(fields.where(later.c.batch > after, later.c.batch <= to))
 
 
