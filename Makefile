@@ -54,13 +54,16 @@ bench: .venv/test
 
 soak: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
-	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50
+	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50 --restores 20 --full 20
+	OMP_NUM_THREADS=1 $(BIN)/python tests/support/promotions.py --rounds 20
+	OMP_NUM_THREADS=1 $(BIN)/python tests/support/promotions.py --rounds 20 --wait
 
 tables: .venv/test
 	$(BIN)/python -m dither_bench.commands.tables_page > docs/tables.md
 
 gallery: .venv/test
-	$(BIN)/dither gallery --out docs/results
+	$(BIN)/dither gallery $(RESULTS) --out docs/results --processor "AMD EPYC"
+	$(BIN)/python -m dither_bench.commands.results_pages
 
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

@@ -1,7 +1,8 @@
 """Which intervals hold on the log of a policy that learns: coverage and width, for docs/ope.md.
 
     python benchmarks/adaptive_logs.py [--policy LinFP] [--floor 0.05] [--logs 500] [--out FILE.jsonl]
-    python benchmarks/adaptive_logs.py --table          the table of the page, from the committed numbers
+    python benchmarks/adaptive_logs.py --differences    the paired differences, to adaptive_differences.jsonl
+    python benchmarks/adaptive_logs.py --table          the tables of the page, from the committed numbers
 
 World: six contexts c in [-1, 1], four arms, a reward of 0 or 1 with mean LEVELS + SLOPES c. An arm's features are
 (1, c) in its own two columns, so that d = 8. Arm 3 is the worst in every context, and a policy that learns abandons it.
@@ -15,6 +16,10 @@ no variance, as those of ε-greedy do.
 Judged: four policies (always arm 0, always arm 3, the best arm of each context, uniform), by every estimator and
 interval. M is the shrunk mean of earlier rewards for the context and the arm: it knows the past alone. "dr, M of all
 rows" has the same means of all rows but its own, as folds that reach into the future have.
+
+Differences: each of the four policies less what ran, and less "best". What ran is worth something else in every round,
+and the truth is the average of that: the policy is looked at in all contexts in the first 50 rounds, and then in every
+tenth. The logs are the same, fewer of 5,000 rounds. This takes eight minutes of one core.
 
 Set OMP_NUM_THREADS=1. A line of the file is one policy, floor, number of rows, judged policy, and estimator with
 interval: for each 50 logs how many intervals held the value, how many were empty (NaN: every value is rejected), and
@@ -33,6 +38,7 @@ import numpy as np
 
 from dither import ope
 from dither.models import GLM, Ridge
+from dither.ope import bounded
 from dither.policies import FeaturePerturbation, Greedy
 
 LEVEL, K, HERE = 0.95, 4, Path(__file__).with_suffix(".jsonl")
@@ -49,14 +55,16 @@ TARGETS = {  # name -> (6, K)
     "best": np.eye(K)[np.argmax(MU, axis=1)],
     "uniform": np.full((6, K), 1 / K),
 }
+DIFFERENCES = HERE.with_name("adaptive_differences.jsonl")
+FIRST, EVERY = 50, 10  # when what ran is looked at
 POLICIES = ("LinFP", "LinTS", "GLMFP", "EpsGreedy")
 FLOORS, ROWS, TOGETHER, SAMPLES = (0.2, 0.05, 0.01), (300, 1000, 5000), 50, 100
 STARTS = np.array([0, *np.geomspace(10, 4000, 19).astype(int)])  # when `policies` is told how the policy stands
 BOUNDED = ("bernstein", "betting", "anytime")
 
 
-def learning(policy: str, floor: float, n: int, block: int) -> tuple[np.ndarray, ...]:
-    """TOGETHER logs side by side: x, a, r (n, R), P (n, R, K), and the policy at STARTS in every context (J, 6, R, K).
+def learning(policy: str, floor: float, n: int, block: int, starts: np.ndarray = STARTS) -> tuple[np.ndarray, ...]:
+    """TOGETHER logs side by side: x, a, r (n, R), P (n, R, K), and the policy at `starts` in each context (J, 6, R, K).
 
     The first rows of a longer log are those of a shorter one.
     """
@@ -79,7 +87,7 @@ def learning(policy: str, floor: float, n: int, block: int) -> tuple[np.ndarray,
     a, r, P = np.empty((n, size), dtype=int), np.empty((n, size)), np.empty((n, size, K))
     G = []
     for t in range(n):
-        if t in STARTS:
+        if t in starts:
             G.append([shown(np.broadcast_to(X[c], (size, K, 2 * K)), t) for c in range(6)])
         P[t] = shown(X[x[t]], t)
         a[t] = np.minimum(np.sum(u[t][:, None] > np.cumsum(P[t], axis=1), axis=1), K - 1)
@@ -159,6 +167,76 @@ def measured(policy: str, floor: float, rows: tuple[int, ...], blocks: int, *, r
             | dict(width=[round(w, 6) for w in width], error=round(float(np.mean(error)), 6))
         )
     return lines
+
+
+def differing(policy: str, floor: float, n: int, blocks: int) -> list[dict]:
+    """The lines of the second file: how often intervals of differences, and of what ran, held what is true."""
+    starts = np.unique([*range(FIRST), *range(FIRST, n, EVERY)])
+    lasts = np.diff([*starts, n])
+    found: dict[tuple, list] = defaultdict(list)
+    for block in range(blocks):
+        x, a, r, P, G = learning(policy, floor, n, block, starts)
+        ran = np.mean(np.sum(G * MU[None, :, None, :], axis=3), axis=1)  # (J, R) the value of what ran at `starts`
+        ran = lasts @ ran / n
+        cut: dict[tuple, list] = defaultdict(list)
+        for i in range(TOGETHER):
+            for key, low, high, truth in of_differences(x[:, i], a[:, i], r[:, i], P[:, i], float(ran[i])):
+                cut[key].append((low <= truth <= high, high - low))
+        for key, values in cut.items():
+            found[key].append(np.array(values).T)
+    return [
+        dict(policy=policy, floor=floor, rows=n, judged=judged, against=against, interval=how)
+        | dict(logs=TOGETHER * blocks, held=[int(held.sum()) for held, _ in parts])
+        | dict(width=[round(float(np.mean(width)), 6) for _, width in parts])
+        for (judged, against, how), parts in found.items()
+    ]
+
+
+def of_differences(x, a, r, P, ran: float) -> Iterator[tuple[tuple[str, str, str], float, float, float]]:
+    """(judged, against, interval), low, high and what is true, for one log. "what ran" against "" is its value."""
+    n, how = len(r), dict(reward_range=(0.0, 1.0), level=LEVEL)
+    p, one = P[np.arange(n), a], np.ones(n)
+    truths = {name: float(np.mean(np.sum(table * MU, axis=1))) for name, table in TARGETS.items()} | {"what ran": ran}
+    made = {
+        name: ope.estimate(ope.contributions("ips", r, a, p, table[x]), warn=False) for name, table in TARGETS.items()
+    }
+    base = ope.contributions("ips", r, 0 * a, one, one[:, None])
+    made["what ran"] = ope.estimate(base, warn=False)
+    low, high = bounded.wandering(r, one, None, (0.0, 1.0), LEVEL, more=0.0)
+    yield ("what ran", "", "anytime"), low, high, ran
+    yield ("what ran", "", "normal"), *made["what ran"].interval, ran
+    for name, against in [*((name, "what ran") for name in TARGETS), *((name, "best") for name in TARGETS)]:
+        if name != against:
+            for kind, more in (("anytime", how), ("normal", dict(level=LEVEL))):
+                gap = ope.compare(made[name], made[against], interval=kind, **more)
+                yield (name, against, kind), *gap.interval, truths[name] - truths[against]
+
+
+def difference_table(lines: list[dict]) -> str:
+    """The table of the page: the lowest coverage of the intervals that are given without options, and their widths."""
+    values = [json.loads(line) for line in HERE.read_text().splitlines()]
+    values = [one for one in values if (one["estimator"], one["interval"]) == ("ips", "anytime")]
+    kinds = [("less what ran", "what ran", "anytime"), ("less `best`", "best", "anytime"), ("what ran", "", "anytime")]
+    kinds += [("less what ran, `normal`", "what ran", "normal"), ("less `best`, `normal`", "best", "normal")]
+    names = " | ".join(name for name, *_ in kinds)
+    out = [
+        f"| policy | rows | logs | value | {names} | width, arm 3 less what ran: `anytime`, `normal` |",
+        "|---" * (5 + len(kinds)) + "|",
+    ]
+    for policy, rows in itertools.product(POLICIES, ROWS):
+        here = [line for line in lines if line["policy"] == policy and line["rows"] == rows]
+        if not here:
+            continue
+        parts = [[one for one in values if one["policy"] == policy and one["rows"] == rows]]
+        parts += [[x for x in here if (x["against"], x["interval"]) == (against, how)] for _, against, how in kinds]
+        cells = [f"{100 * min(map(covered, some)):.1f} %" for some in parts]
+        wide = dict(floor=0.05, judged="arm 3", against="what ran")
+        widths = [np.mean(line["width"]) for line in here if wide.items() <= line.items()]
+        out.append(
+            f"| {policy} | {rows:,} | {here[0]['logs']} | {' | '.join(cells)} | "
+            f"{', '.join(f'{width:.2f}' for width in widths)} |"
+        )
+    return "\n".join(out)
 
 
 def covered(line: dict) -> float:
@@ -249,12 +327,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--enough", action="store_true", help="print coverage in logs with 30 effective rows or more")
+    parser.add_argument("--differences", action="store_true", help="measure paired differences, to a file of their own")
     asked = parser.parse_args()
     if asked.table:
+        print(difference_table([json.loads(line) for line in DIFFERENCES.read_text().splitlines()]))
         print(tables([json.loads(line) for line in HERE.read_text().splitlines()]))
         return
     for policy in asked.policy:
         for floor in asked.floor:
+            if asked.differences:
+                for rows in asked.rows:
+                    if rows <= 1000 or policy in ("LinFP", "EpsGreedy"):
+                        lines = differing(policy, floor, rows, asked.logs // TOGETHER if rows <= 1000 else 3)
+                        with DIFFERENCES.open("a") as file:
+                            file.writelines(json.dumps(line) + "\n" for line in lines)
+                        print(policy, floor, rows, flush=True)
+                continue
             if asked.enough:
                 for key, held in enough(policy, floor, tuple(asked.rows), asked.logs // TOGETHER).items():
                     print(policy, floor, *key, f"{np.mean(held):.1%} of {len(held)}", flush=True)

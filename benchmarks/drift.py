@@ -7,6 +7,7 @@ regret : the regret of algorithms with and without forgetting in worlds that cha
 discounts : the same for discounts in turn, so that the best one can be read off
 cover : how often the confidence sets of a discount miss θ* in a world that stays
 alarm : the false alarms of `drift.Alarm` for streams of several laws, by recursions of its own; thresholds are its
+clicks : the same for clicks of a known share, by law="bernoulli" and law="normal"; half a minute
 
 Each prints a table for docs/drift.md. Set OMP_NUM_THREADS=1.
 """
@@ -18,6 +19,7 @@ import time
 import numpy as np
 
 import dither
+from dither.drift.clicks import ClickChart
 
 STRETCH = 40  # updates between two looks at the clock
 
@@ -194,6 +196,43 @@ def alarm(streams: int = 2000, rounds: int = 2000) -> None:
         print(f"| {name} |", " | ".join(cells), "|", flush=True)
 
 
+def clicks(streams: int = 1000, rounds: int = 20_000) -> None:
+    """False alarms over the stated rate, for clicks of a known share and for normal values, by its own recursions."""
+    settings = [(rate, shift) for rate in (0.001, 0.0001) for shift in (0.5, 1.0)]
+    head = " | ".join(f"rate {rate:g}, shift {shift:g}" for rate, shift in settings)
+    print(f"| values | `law=` | {head} |\n|---|---|{'---|' * len(settings)}")
+    for name, p, law in [
+        *((f"clicks at {100 * p:g} %", p, law) for p in (0.4, 0.1, 0.02, 0.005) for law in ("bernoulli", "normal")),
+        ("normal", 0.0, "normal"),
+    ]:
+        cells = []
+        for rate, shift in settings:
+            rng = np.random.default_rng([round(1e4 * p), round(1e6 * rate), round(10 * shift)])
+            steps, least, begin = _charts(p, law, rate, shift)
+            S, count = np.tile(begin, (streams, 1)), np.zeros(streams)
+            for _ in range(rounds):
+                ones = rng.standard_normal(streams) if p == 0 else (rng.random(streams) < p).astype(int)
+                S = np.maximum(0, S + (steps[ones] if p else np.stack([shift * ones, -shift * ones], 1) - shift**2 / 2))
+                hit = np.any(least <= S, axis=1)
+                count, S = count + hit, np.where(hit[:, None], begin, S)
+            share = count / rounds / rate
+            cells.append(f"{share.mean():.2f} ± {share.std(ddof=1) / np.sqrt(streams):.2f}")
+        print(f"| {name} | `{law}` |", " | ".join(cells), "|", flush=True)
+
+
+def _charts(p: float, law: str, rate: float, shift: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of both charts: the steps of a 0 and of a 1 (2, 2), the thresholds (2,), and where they begin (2,)."""
+    if law == "bernoulli":
+        rise = shift * np.sqrt(p * (1 - p))
+        up, down = (ClickChart.of(q, rise, 2 / rate) for q in (p, 1 - p))
+        steps = np.array([[-up.down, down.up], [up.up, -down.down]])
+        return steps, np.array([up.height, down.height]), np.array([up.start, down.start])
+    z = (np.array([0, 1]) - p) / np.sqrt(p * (1 - p)) if p else np.zeros(2)
+    h = dither.drift.Alarm(rate=rate, shift=shift, mean=0.0).threshold
+    return np.stack([shift * z, -shift * z], axis=1) - shift**2 / 2, np.array([h, h]), np.zeros(2)
+
+
 if __name__ == "__main__":
     commands = {"speed": speed, "regret": regret, "discounts": discounts, "cover": cover, "alarm": alarm}
+    commands["clicks"] = clicks
     commands[sys.argv[1]]()

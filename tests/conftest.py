@@ -86,6 +86,16 @@ def postgres():
     server.stop()
 
 
+@pytest.fixture(scope="session")
+def pooler(postgres):
+    """PgBouncer in transaction mode before our server: two connections for all clients. `url()` as of the server."""
+    if not Path(databases.Pooler.PROGRAM).exists():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("no PgBouncer: apt install pgbouncer, as .ci/run does")
+    made = databases.Pooler(postgres, "default_pool_size = 2", "server_lifetime = 2", "client_idle_timeout = 5")
+    yield made
+    made.stop()
+
+
 @pytest.fixture
 def closing(monkeypatch):
     """Closes the connections of all ledgers that a test leaves open."""

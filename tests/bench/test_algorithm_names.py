@@ -27,7 +27,7 @@ def test_every_published_curve_has_its_name_in_the_figure(figure):
 
 def test_the_paper_has_names_of_its_own():
     assert shown(FIGURES["fig2b"]) == ["LinFP", "LinTS"]  # its settings are those of the figure
-    assert shown(FIGURES["h1"])[-2:] == ["LinPHE (as run)", "Greedy"]
+    assert shown(FIGURES["h1"])[-2:] == ["RandLinUCB (as run)", "Greedy"]
     assert shown(FIGURES["fig3-logistic"])[:3] == ["GLM-FP", "ε-Greedy", "OFUGLB-e"]
 
 

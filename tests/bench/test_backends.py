@@ -5,9 +5,12 @@ The clusters are real, of two workers, and listen to this machine alone.
 
 import logging
 import os
+import platform
 import signal
+import socket
 import sys
 import time
+import types
 
 import numpy as np
 import polars as pl
@@ -18,7 +21,7 @@ from dither import ope
 from dither.base import workers
 from dither.base.workers import Workers, delayed
 from dither.log import sources
-from dither_bench.define import figures
+from dither_bench.define import environments, figures
 from dither_bench.keep.store import STORE, Store, of_panel
 from dither_bench.run import run
 
@@ -169,6 +172,60 @@ def test_a_backend_that_is_not_installed_names_its_extra(dither, tmp_path, monke
     code, _, said = dither("reproduce", "h1", "--runs", 1, "--rounds", 9, "--backend", name, "--out", tmp_path)
     assert code == 2
     assert f"dither[{name}]" in said  # seen red: the plain ImportError (Dask)
+
+
+def test_a_file_that_a_worker_lacks_is_told_with_the_worker(cluster, tmp_path, monkeypatch):
+    """Seen red without the note: as if the file lacked at the command."""
+    monkeypatch.chdir(tmp_path)
+    mine = tmp_path / "mine.py"
+    mine.write_text("from dither.policies import UCB as Mine\n")
+    figure = figures.adhoc(environments.describe("linear"), ["mine.py:Mine:beta=1"], rounds=30, runs=2)
+
+    def lack(done, total):
+        mine.unlink(missing_ok=True)
+
+    how = dict(runs=2, backend=cluster.name, cluster=cluster.address, on_progress=lack)
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*mine\.py") as raised:
+        run.reproduce(figure, out=tmp_path / "r", **how)
+    (note,) = raised.value.__notes__
+    assert note.startswith(f"at the worker {platform.node()}, which needs the same files in the same places")
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "what"),
+    [
+        ("dask", "tcp://127.0.0.1:1", "Dask scheduler"),
+        ("dask", "127.0.0.1:1", "Dask scheduler"),
+        ("ray", "127.0.0.1:1", "Ray cluster"),
+        ("ray", "ray://localhost:1", "Ray cluster"),
+        ("ray", "nobody.invalid:6379", "Ray cluster"),
+        ("ray", "127.0.0.1:99999", "Ray cluster"),
+    ],
+)
+def test_an_address_is_looked_at_before_a_library_waits_for_it(monkeypatch, name, address, what):
+    """Seen red without the look: Ray says nothing for ten minutes."""
+
+    def waits(*given, **how):
+        raise AssertionError("the library was asked")
+
+    module = {"dask": "distributed", "ray": "ray"}[name]
+    monkeypatch.setitem(sys.modules, module, types.SimpleNamespace(Client=waits, init=waits, is_initialized=lambda: 0))
+    with pytest.raises(ConnectionError, match=f"no {what} at {address}: start one, or name its address"):
+        list(Workers(name, cluster=address).results([delayed(abs)(1)]))
+
+
+def test_a_cluster_that_lets_nobody_in_is_told_with_its_token():
+    """Ray tells of a wrong token in its log alone. Seen red with 'no Ray cluster'."""
+
+    def refuses(**how):
+        raise ConnectionError("Failed to connect to Ray cluster")
+
+    kinds = types.SimpleNamespace(RayError=RuntimeError, AuthenticationError=PermissionError)
+    ray = types.SimpleNamespace(init=refuses, exceptions=kinds)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match="RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN"):
+            workers._join(ray, address)
 
 
 def test_an_address_at_which_nothing_listens_is_an_error(dither, tmp_path):

@@ -17,7 +17,7 @@ from dither_bench.judge import tables, words
 from dither_bench.keep import asked, code
 from dither_bench.keep.store import STORE, Store, of_panel
 from dither_bench.run import run
-from dither_bench.show import gallery, plots, summaries
+from dither_bench.show import gallery, made_elsewhere, plots, summaries
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results"
 CURE = "make it again with 'make gallery'"
@@ -31,7 +31,8 @@ def committed():
 
 def test_the_page_is_what_the_summaries_make(committed):
     bake = gallery.read_bake(FOLDER)
-    made = gallery.page(committed, gallery.illustrations(), reasons=gallery.reasons(FOLDER), bake=bake)
+    beside = {"reasons": gallery.reasons(FOLDER), "elsewhere": made_elsewhere.read(FOLDER)}
+    made = gallery.page(committed, gallery.illustrations(), bake=bake, **beside)
     assert made == (FOLDER / gallery.PAGE).read_text("utf-8"), CURE
     # seen red: a digit of a regret in h1.json changed
 
@@ -187,7 +188,8 @@ def test_what_is_lacking_is_said(results, horizon, tmp_path):
     _, found = of(results)
     page = gallery.page([found], [], reasons={"h1": "It takes a day.", "h4": "It takes two."})
     assert (
-        "**Not run here: the panels `d=10` and `d=20`; ε-Greedy, LinUCB, LinPHE, RandLinUCB and LinPHE (as run)" in page
+        "**Not run here: the panels `d=10` and `d=20`; ε-Greedy, LinUCB, LinPHE, RandLinUCB, "
+        "LinPHE (as run), LinUCB (as run) and RandLinUCB (as run)" in page
     )
     assert "It takes a day." in page
     assert "- `h4` (Figure H.4: logistic bandits, one fixed set of arms, ‖θ*‖ = 1). It takes two." in page
@@ -228,6 +230,61 @@ def test_the_command(dither, results, horizon, tmp_path):
     (tmp_path / "reasons.toml").write_text('h1 = "No time."', "utf-8")
     dither("gallery", "-o", tmp_path)
     assert "No time." in (tmp_path / "README.md").read_text("utf-8")
+
+
+def changed(summary, panel, *, regret, **more):
+    """The summary as of another panel, with other regrets."""
+    (of,) = summary.figure.panels
+    frames = {name: getattr(summary, name).with_columns(panel=pl.lit(panel.name)) for name in ("curves", "paired")}
+    frames["measured"] = summary.measured.with_columns(panel=pl.lit(panel.name), regret=pl.lit(regret))
+    figure = replace(summary.figure, panels=(replace(panel, algorithms=of.algorithms),))
+    codes = {(panel.name, name): of_one for (_, name), of_one in summary.code.items()}
+    return replace(summary, figure=figure, code=codes, **frames, **more)
+
+
+def test_panels_that_were_not_run_again_stay(results, horizon, tmp_path):
+    """Seen red with the new summary in place of the old one; with panels of another seed among them."""
+    first = of(results)[1]
+    d10 = changed(first, FIGURES["h1"].panel("d=10"), regret=7.0, processor="an abacus", day="2999-01-01")
+    summaries.write(summaries.with_earlier(d10, tmp_path)[0], tmp_path)
+    path = summaries.write(summaries.with_earlier(first, tmp_path)[0], tmp_path)
+    both = summaries.read(path)
+    assert [panel.name for panel in both.figure.panels] == ["d=5", "d=10"]
+    assert set(both.measured.filter(panel="d=10")["regret"]) == {7.0}
+    assert both.measured.filter(panel="d=5").equals(summaries.read(summaries.write(first, tmp_path / "a")).measured)
+    assert (both.processor, both.day) == ("an abacus; a slide rule", "2999-01-01")
+    assert set(both.code) == set(first.code) | set(d10.code)
+    again, said = summaries.with_earlier(changed(first, FIGURES["h1"].panel("d=5"), regret=9.0), tmp_path)
+    assert said == []
+    assert set(again.measured.filter(panel="d=5")["regret"]) == {9.0}
+    assert set(again.measured["panel"]) == {"d=5", "d=10"}
+    assert summaries.with_earlier(replace(first, seed=7), tmp_path)[0].figure == first.figure
+
+
+def test_a_panel_that_is_half_run_does_not_replace_a_whole_one(results, horizon, tmp_path):
+    """Fewer runs, or fewer algorithms. Seen red with each of the two looked at alone."""
+    first = of(results)[1]
+    summaries.write(first, tmp_path)
+    fewer = replace(first, measured=first.measured.with_columns(runs=pl.lit(2), regret=pl.lit(9.0)))
+    lacking = replace(
+        first, measured=first.measured.filter(pl.col("algorithm") != "LinTS").with_columns(regret=pl.lit(9.0))
+    )
+    for half in (fewer, lacking):
+        whole, (said,) = summaries.with_earlier(half, tmp_path)
+        assert 9.0 not in set(whole.measured["regret"])
+        assert set(whole.measured["algorithm"]) == set(first.measured["algorithm"])
+        assert said.startswith("h1: the panel d=5 keeps its earlier summary, which has more runs or algorithms")
+
+
+def test_what_was_made_elsewhere_is_mentioned_where_ours_is_missing(results, horizon):
+    """Seen red with all that the file has; with the panel named as ours when one algorithm of it is."""
+    said = {"h1": [{"panel": "d=5", "runs": 2, "by": "an abacus", "regrets": {
+        "LinFP": {"mean": 1.0, "se": 2.0}, "LinUCB": {"each": [3.0, 5.0]}}}]}  # fmt: skip
+    page = gallery.page([of(results)[1]], [], reasons={}, elsewhere=said)
+    assert "**Made elsewhere** and not counted, by an abacus: `d=5`, 2 runs, LinUCB 4.00 ± 1.00 \\| > 728.0." in page
+    assert page.count("ade elsewhere") == 1
+    alone = gallery.page([], [], reasons={}, elsewhere=said)
+    assert "GLM-FP 1.00 ± 2.00" in alone
 
 
 def test_a_gallery_of_nothing_is_refused(dither, tmp_path):

@@ -12,6 +12,7 @@ from dither_bench.define.figures import FIGURES
 from dither_bench.judge import tables
 from dither_bench.keep.store import STORE, Store
 from dither_bench.show import interactive
+from dither_bench.show.pictures import PictureLook
 from stored import fabricated
 
 
@@ -19,7 +20,7 @@ def sketched(figure, out, **more):
     """-> (the curves, what the page gets of them)"""
     fabricated(figure, out=out)
     curves = tables.curves(figure, Store(out / STORE), seed=0, codes={})
-    return curves, interactive.sketch(figure, curves, **more)
+    return curves, interactive.sketch(figure, curves, PictureLook(**more))
 
 
 def test_a_panel_holds_what_its_table_holds(tmp_path):
@@ -69,7 +70,7 @@ def test_quartiles_are_the_band_where_they_are_asked_for(tmp_path):
     (curve, _) = sketch["panels"][0]["curves"]
     assert curve["low"] == pytest.approx(rows["low"].to_list(), rel=1e-3)
     assert curve["high"] == pytest.approx(rows["high"].to_list(), rel=1e-3)
-    (curve, _) = interactive.sketch(figure, curves, band="median")["panels"][0]["curves"]
+    (curve, _) = interactive.sketch(figure, curves, PictureLook(band="median"))["panels"][0]["curves"]
     assert curve["mean"] == pytest.approx(rows["median"].to_list(), rel=1e-4)
     assert set(curve["se"]) == {None}  # seen red: the standard error of the mean beside a median
 

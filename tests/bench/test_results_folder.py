@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from dither_bench.define import figures
 from dither_bench.keep import asked, folders
-from dither_bench.keep.store import METADATA, STORE, Store, of_panel
+from dither_bench.keep.store import METADATA, STORE, Store, checksum, of_panel
 from dither_bench.plan.plan import Shard
 from dither_bench.run import run
 
@@ -26,10 +26,11 @@ def content(out):
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-def edit(path, *, frame=lambda frame: frame, about=lambda about: about):
-    """Write the file anew with other rows or metadata."""
-    found, said = pl.read_parquet(path), json.loads(pl.read_parquet_metadata(path)[METADATA])
-    frame(found).write_parquet(path, metadata={METADATA: json.dumps(about(said))})
+def edit(path, *, frame=lambda frame: frame, about=lambda about: about, sealed=True):
+    """Write the file anew with other rows or metadata; sealed: with the checksum of what it has then."""
+    rows, said = frame(pl.read_parquet(path)), about(json.loads(pl.read_parquet_metadata(path)[METADATA]))
+    said |= {"checksum": checksum(said, rows)} if sealed else {}
+    rows.write_parquet(path, metadata={METADATA: json.dumps(said)})
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +116,47 @@ def test_a_folder_that_is_right_says_what_made_it(dither, whole):
     assert all(entry.code in said for entry in found.codes)
 
 
+def without_checksum(about):
+    return {name: value for name, value in about.items() if name != "checksum"}
+
+
+def test_runs_of_two_seeds_are_not_added_up(dither, tmp_path):
+    """Seen red with one line for a code, whose runs were those of both seeds."""
+    for seed, runs in ((0, 3), (7, 2)):
+        run.reproduce(FIGURE, out=tmp_path, runs=runs, seed=seed)
+    found = folders.check(tmp_path)
+    assert sorted((of.seed, of.runs) for of in found.codes) == [(0, 3), (0, 3), (7, 2), (7, 2)]
+    lines = [line.split()[1:3] for line in dither("results", "check", tmp_path)[1].splitlines()]
+    for seed, runs in (("0", "3"), ("7", "2")):
+        assert lines.count([seed, runs]) == 2
+
+
+def test_altered_numbers_are_found_and_not_shown(dither, tmp_path, whole):
+    """Seen red without the look at the checksum: the folder passes, and the altered number is in the table."""
+    out = tmp_path / "out"
+    shutil.copytree(whole, out)
+    path = sorted((out / STORE / CELLS["LinFP"].key).rglob("*.parquet"))[0]
+    edit(path, frame=lambda f: f.with_columns(regret=pl.col("regret") + 1e-9), sealed=False)
+    code, said, _ = dither("results", "check", out)
+    assert (code, "checksum is another one" in " ".join(said.split())) == (1, True)
+    with pytest.raises(ValueError, match="not those that were written"):
+        rows(out)
+    edit(path, sealed=True)
+    assert folders.check(out).wrong == ()
+
+
+def test_a_file_of_an_earlier_version_has_no_checksum_and_is_said_to_have_none(dither, tmp_path, whole):
+    """Seen red with the checksum demanded, and without the sentence."""
+    out = tmp_path / "out"
+    shutil.copytree(whole, out)
+    edit(sorted((out / STORE).rglob("*.parquet"))[0], about=without_checksum, sealed=False)
+    code, said, _ = dither("results", "check", out)
+    assert code == 0
+    assert "1 of 6 files have no checksum, since an earlier version wrote them" in " ".join(said.split())
+    assert_frame_equal(rows(out), rows(whole))
+    assert "no checksum" not in dither("results", "check", whole)[1]
+
+
 WRONG = {
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-20]),
     "no results": lambda path: pl.DataFrame({"run": [1]}).write_parquet(path),
@@ -131,6 +173,7 @@ WRONG = {
     "other runs": lambda path: edit(path, about=lambda a: a | {"runs": [0, 2]}),
     "moved": lambda path: path.rename(path.with_name("000004-000005.parquet")),
     "no runs": lambda path: edit(path, about=lambda a: a | {"runs": []}),
+    "altered": lambda path: edit(path, frame=lambda f: f.with_columns(realised=pl.col("regret")), sealed=False),
     "no cell": lambda path: edit(path, about=lambda a: {name: a[name] for name in a if name != "cell"}),
 }
 

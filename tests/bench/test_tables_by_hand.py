@@ -42,7 +42,7 @@ def test_values(curves):
     assert table["ratio"].to_list()[:3] == pytest.approx([310 / 305, 512 / 600, 0.6])
     assert table["ratio"][3] is None
     assert table["runs"].to_list() == [3, 3, 3, 2]
-    assert table["value"].to_list() == ["within", "differs", "differs", "-"]
+    assert table["value"].to_list() == ["open", "open", "differs", "-"]
     assert table["note"].to_list() == ["", "", "a known reason", ""]
     # seen red: the population's standard deviation; the note without its panel
 
@@ -70,43 +70,29 @@ def test_an_interval_that_holds_zero_decides_nothing(curves):
         .otherwise("regret")
     )
     table = tables.differences(FIGURE, changed).rows_by_key("algorithm", named=True, unique=True)
-    assert table["LinUCB"]["order"] == "undecided"
+    assert table["LinUCB"]["order"] == "open"
     fewer = tables.differences(FIGURE, curves.filter(~((pl.col("algorithm") == "LinFP") & (pl.col("run") == 2))))
     assert fewer.row(by_predicate=pl.col("algorithm") == "LinTS", named=True)["difference"] == 201  # 200 and 202
     one = tables.differences(FIGURE, curves.filter(run=0)).rows_by_key("algorithm", named=True, unique=True)
-    assert (one["LinTS"]["low"], one["LinTS"]["order"]) == (None, "undecided")
+    assert (one["LinTS"]["low"], one["LinTS"]["order"]) == (None, "open")
 
 
 @pytest.mark.parametrize(
-    ("mean", "se", "published_se", "verdict"),
+    ("low", "high", "published", "error", "word"),
     [
-        (110.0, None, None, "within"),
-        (110.1, None, None, "undecided"),  # one run has no error
-        (110.1, 0.1, None, "differs"),
-        (90.0, 0.1, None, "within"),
-        (115.0, 3.0, 4.0, "within"),  # three times √(9 + 16)
-        (115.1, 3.0, 4.0, "differs"),
-        (84.9, 3.0, 4.0, "differs"),
-        (112.1, 4.0, None, "differs"),
+        (1.0, 3.0, 5.0, 0.0, "agrees"),
+        (1.0, 3.0, -5.0, 2.0, "disagrees"),
+        (1.0, 3.0, -5.0, 2.6, "open"),  # the published order is chance too
+        (-1.0, 3.0, 5.0, 0.0, "open"),
+        (0.0, 0.0, 5.0, 0.0, "open"),
+        (None, None, 5.0, 0.0, "open"),
+        (1.0, 3.0, 0.0, 0.0, "open"),
+        (1.0, 3.0, None, 0.0, "-"),
     ],
 )
-def test_what_within_means(mean, se, published_se, verdict):
-    assert tables._value(mean, se, end=End(9, 100.0, published_se)) == verdict
-
-
-@pytest.mark.parametrize(
-    ("mean", "se", "verdict"),
-    [
-        (90.0, 0.1, "undecided"),  # 10 % below a lower bound of 100
-        (5000.0, 0.1, "undecided"),
-        (89.0, 4.0, "undecided"),
-        (89.0, 3.0, "differs"),
-        (89.0, None, "undecided"),
-    ],
-)
-def test_a_lower_bound_decides_little(mean, se, verdict):
-    assert tables._value(mean, se, end=End(9, 100.0, None, True)) == verdict
-    # seen red: a bound as a value
+def test_an_order_needs_both_sides(low, high, published, error, word):
+    """Seen red with the sign of the published difference alone."""
+    assert tables._order(low, high, published=published, error=error) == word
 
 
 @pytest.mark.parametrize(
@@ -175,8 +161,10 @@ def test_the_words(curves):
     assert "Not told apart from LinFP: Greedy." in text
     assert "Above it: LinTS." in text
     missed = words.not_reproduced(FIGURE.panels[0], 9, values, differences)
-    assert [sentence.split(":")[0] for sentence in missed] == ["LinTS", "LinUCB", "LinUCB against LinFP"]
-    assert "a known reason" in missed[1]
+    assert [sentence.split(":")[0] for sentence in missed] == ["LinUCB", "LinUCB against LinFP"]
+    assert missed[0] == "LinUCB: 300.0 where 500.0 is published (ratio 0.60 [0.56, 0.64]). a known reason"
+    values = values.with_columns(note=pl.lit(""))
+    missed = words.not_reproduced(FIGURE.panels[0], 9, values, differences)
     assert missed[0].endswith("3 runs say little: the standard error is a guess too. Take more.")
     missed = words.not_reproduced(FIGURE.panels[0], 9, values.with_columns(runs=pl.lit(words.FEW)), differences)
     assert missed[0].endswith("No reason is known.")

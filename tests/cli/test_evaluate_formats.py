@@ -142,7 +142,13 @@ def test_ids_of_clusters_are_text(dither, tmp_path):
 
 def test_the_table_of_formats_is_that_of_the_readers():
     readers = {"dither": log.read, "table": log.from_columns, "obd": log.open_bandit, "dsjson": log.dsjson}
-    readers |= {"dat": log.vw_text}
+    readers |= {
+        "dat": log.vw_text,
+        "criteo": log.criteo,
+        "yahoo": log.yahoo,
+        "kuairand": log.kuairand,
+        "coba": log.coba,
+    }
     assert {name: one.read for name, one in FORMATS.items()} == readers
     spoken = {"arm", "propensity", "reward", "kind", "require"}  # the command has options of its own for these
     for name, reader in readers.items():

@@ -149,7 +149,8 @@ def learnt(tmp_path):
 
 def test_a_saved_bandit_has_a_note_wherever_it_is_judged(dither, learnt):
     saved = learnt / "bandit.npz"
-    code, out, err = dither("evaluate", learnt / "log", *("--policy", saved, "--policy", f"greedy:{saved}"))
+    narrow = ("--interval", "normal")
+    code, out, err = dither("evaluate", learnt / "log", *narrow, *("--policy", saved, "--policy", f"greedy:{saved}"))
     assert (code, err) == (0, "")
     text = " ".join(out.split())
     assert text.count(verdicts.LEARNT) == 2

@@ -25,9 +25,9 @@ def test_the_commands_read_what_a_ledger_exported(dither, tmp_path):
     shown = re.search(r"uniform +ips +(0\.\d+)", out)
     assert shown is not None
     assert abs(float(shown[1]) - ips.value) < 1e-3
-    code, out, err = dither("tune", folder, "LinFP:c=0.3|1", "--floor", 0.3)
+    code, out, err = dither("tune", folder, "LinFP:c=0.3|1", "--floor", 0.3, "--reward-range", 0, 1)
     assert code == 0, err
-    assert f"Chosen: {ope.tune(whole, ['LinFP:c=0.3|1'], floor=0.3).chosen}" in out
+    assert f"Chosen: {ope.tune(whole, ['LinFP:c=0.3|1'], floor=0.3, reward_range=(0, 1)).chosen}" in out
     code, _, err = dither("evaluate", folder, "--policy", "uniform", "--arms", 4)
     assert code == 2
     assert "how many arms were on offer: leave out --arms" in err

@@ -9,6 +9,7 @@ from scipy import stats
 
 import dither
 from dither.drift import Alarm
+from dither.drift.clicks import ClickChart
 
 
 def largest_ratio(z, shift, sign):
@@ -159,3 +160,99 @@ def test_bounded_values_of_other_laws_alarm_no_more_often_than_stated(law):
         found, up, down = found + hit.sum(), up * ~hit, down * ~hit
     assert found <= rate * n * streams
     # seen red: a third of the threshold (half of it still holds: the bound is careful)
+
+
+# Clicks
+
+
+def lattice(chart):
+    """The step of the log likelihood, and p₁, of a chart: found by its own halving."""
+    low, high = 1e-9, 700 / max(chart.up, chart.down)
+    for _ in range(200):
+        u = (low + high) / 2
+        total = chart.p * math.exp(chart.up * u) + (1 - chart.p) * math.exp(-chart.down * u)
+        low, high = (u, high) if total < 1 else (low, u)
+    return u, chart.p * math.exp(chart.up * u)
+
+
+@pytest.mark.parametrize("p", [0.4, 0.1, 0.02, 0.005, 0.9])
+@pytest.mark.parametrize("shift", [0.5, 1.0])
+def test_a_chart_of_clicks_is_a_likelihood_ratio(p, shift):
+    """Of a p₁ near the one that was asked for: its steps are ln(p₁/p) and ln((1 - p₁)/(1 - p)).
+
+    Seen red with a common divisor left in.
+    """
+    rise = shift * math.sqrt(p * (1 - p))
+    chart = ClickChart.of(p, rise, 2e4)
+    u, raised = lattice(chart)
+    assert_allclose(math.log((1 - raised) / (1 - p)), -chart.down * u, rtol=1e-6)
+    assert abs(raised / min(p + rise, (1 + p) / 2) - 1) < 0.15
+    assert math.gcd(chart.up, chart.down) == 1
+
+
+@pytest.mark.parametrize(
+    ("p", "up", "down", "height"), [(0.3, 3, 2, 7), (0.7, 1, 4, 9), (0.6, 2, 5, 8), (0.2, 4, 1, 3)]
+)
+def test_the_mean_time_is_that_of_the_chain(p, up, down, height):
+    """By the plain linear system of all states. Seen red with the band turned round and N not."""
+    chart = ClickChart(p, up, down, height)
+    for q in (p, 0.5):
+        A = np.eye(height)
+        for s in range(height):
+            if s + up < height:
+                A[s, s + up] -= q
+            A[s, max(0, s - down)] -= 1 - q
+        assert_allclose(chart.times(q), np.linalg.solve(A, np.ones(height)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("p", [0.4, 0.1, 0.02, 0.005])
+@pytest.mark.parametrize(("shift", "side"), [(1.0, "both"), (0.5, "up"), (0.5, "down")])
+def test_false_alarms_of_clicks_come_at_the_stated_rate(p, shift, side):
+    """At 40, 10, 2 and 0.5 %, to five standard errors and 3 %. Seen red with a 0 that falls by a step too little."""
+    n, rate = 200_000, 0.001
+    alarm = Alarm(rate=rate, shift=shift, mean=p, side=side, law="bernoulli")
+    found = len(alarm.watch((np.random.default_rng(7).random(n) < p) * 1.0))
+    assert abs(found / n - rate) < 5 * math.sqrt(rate / n) + 0.03 * rate
+
+
+def test_the_exact_rate_of_each_chart():
+    """Between the stated one and 3 % less. Seen red with a chart that begins at 0: half as many at 0.5 %."""
+    for p in (0.4, 0.1, 0.02, 0.005):
+        for q in (p, 1 - p):
+            for time in (2e3, 2e4, 2e5):
+                chart = ClickChart.of(q, math.sqrt(p * (1 - p)), time)
+                assert 1 <= chart.times(q)[chart.start] / time < 1.03
+
+
+@pytest.mark.parametrize(("p", "change"), [(0.1, 1.0), (0.02, 0.8), (0.4, -0.7)])
+def test_a_change_of_clicks_is_found_as_late_as_is_said(p, change):
+    """From the state in which it begins, and from 0 as `delay` says. Seen red with the delay at the old p."""
+    rng, late = np.random.default_rng(3), []
+    to = p + change * math.sqrt(p * (1 - p))
+    for _ in range(300):
+        alarm = Alarm(rate=1e-3, shift=1.0, mean=p, law="bernoulli")
+        alarm._steps = [0, 0]
+        late.append(1 + alarm.watch((rng.random(3000) < to) * 1.0)[0])
+    said, se = Alarm(rate=1e-3, shift=1.0, mean=p, law="bernoulli").delay(change), np.std(late) / math.sqrt(300)
+    assert abs(np.mean(late) - said) < 5 * se
+
+
+def test_what_an_alarm_of_clicks_refuses():
+    """Seen red without each of the checks."""
+    for wrong, words in (
+        ({}, "holds for a known mean alone"),
+        ({"mean": 0.0}, r"mean must lie in \(0, 1\)"),
+        ({"mean": 0.1, "sigma": 0.3}, "sigma follows from the mean"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Alarm(rate=1e-3, law="bernoulli", **wrong)
+    alarm = Alarm(rate=1e-3, mean=0.1, law="bernoulli", side="up")
+    with pytest.raises(ValueError, match=r"for values of 0 and 1, got 0\.5"):
+        alarm.update(0.5)
+    assert alarm.n == 0
+    assert 0 <= alarm.statistic < alarm.threshold == 1
+    with pytest.raises(ValueError, match=r"out of \(0, 1\)"):
+        alarm.delay(5.0)
+    with pytest.raises(ValueError, match="take side='both'"):
+        Alarm(rate=1e-3, mean=0.4, law="bernoulli", side="up").delay(-0.7)
+    assert repr(alarm) == "Alarm(rate=0.001, shift=1, sigma=0.3, mean=0.1, side='up', law='bernoulli')"

@@ -162,7 +162,13 @@ def test_hashed_values_are_pinned():
     assert X[0].tolist() == [0, -1 / 6**0.5, -1 / 6**0.5, 2 / 6**0.5]
     assert X[1].tolist() == [0, -1 / 5**0.5, 0, 2 / 5**0.5]
     assert X[2].tolist() == [1 / 2**0.5, 0, 0, -1 / 2**0.5]
-    assert features().fingerprint == "e4a56bbf46b2c14e"
+    assert features().fingerprint == "7d0b6e842eb476d0"
+    topic, title = Category(["news", "sport"], version=1), Text(width=5, version=1)
+    before = features(
+        context={"age": Numeric(mean=40, scale=10), "country": Category(["DE", "FR"], version=1)},
+        arm={"price": Numeric(mean=2, scale=0.5), "topic": topic, "title": title},
+    )
+    assert before.fingerprint == "e4a56bbf46b2c14e"
     # seen red: big endian; the sign from another bit
 
 
@@ -602,8 +608,13 @@ def test_the_first_rows_standardise_and_then_it_stays():
 
 
 def test_features_of_earlier_versions_are_read():
-    """Their bytes, as they were written before there was `Standard`. Seen red with `clip` as a setting of `Numeric`."""
-    f = dither.Features(context={"age": Numeric(mean=40, scale=15)}, arm={"topic": ["a", "b"]}, cross="all")
+    """Their bytes, as they were written before there was `Standard`.
+
+    Seen red with `clip` as a setting of `Numeric`, and with `version` written where it is 1.
+    """
+    f = dither.Features(
+        context={"age": Numeric(mean=40, scale=15)}, arm={"topic": Category(["a", "b"], version=1)}, cross="all"
+    )
     written = (
         b'{"features":{"absent":"error","arm":[["topic",{"kind":"category","least":1,"missing":"zero","most":null,'
         b'"unknown":"zero","values":["a","b"]}]],"context":[["age",{"kind":"numeric","mean":40.0,"missing":"zero",'
@@ -813,7 +824,7 @@ def test_bytes_that_are_no_features():
         (data[:-5], "no Features, or damaged"),
         (b"[" * 100_000, "no Features, or damaged"),
         (b"3", "no Features"),
-        (json.dumps(known | {"format": 9}).encode(), "reads up to 1: upgrade dither"),
+        (json.dumps(known | {"format": 9}).encode(), "reads up to 2: upgrade dither"),
         (json.dumps(known | {"format": "1"}).encode(), "format is '1'"),
         (data.replace(b'"mean":40.0', b'"mean":41.0'), "their fingerprint is .* was saved"),
         (data.replace(b'"kind":"text"', b'"kind":"tensor"'), "no Features"),

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
+import livings
 from dither import live as lives
 from dither import log, ope
 from dither.live import learner as learners
@@ -105,6 +106,7 @@ def test_a_restart_needs_the_last_snapshot_and_what_came_after(shared, every, mo
 
 def test_a_reward_that_the_model_refuses_is_kept_and_never_learnt(home):
     live = dither.Live(home, bandit=dither.GLMFP(dim=3, seed=0, floor=0.1))
+    livings.unlimited(live)
     ids = [live.choose(X).id for _ in range(4)]
     assert live.reward(ids, [1.0, 2.0, 0.0, 1.0]) == ["counted"] * 4  # 2 is no click
     assert (live.bandit.observations, live.refused) == (3, 1)
@@ -343,7 +345,7 @@ def test_who_has_looked_at_its_lease_keeps_it_until_its_transaction_ends(postgre
 
     thread = threading.Thread(target=take)
     with one.holding() as connection:
-        assert look(connection, one.database, held) is not None
+        assert look(connection, one.database, held, 0) is not None
         thread.start()
         waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
         until = time.monotonic() + 30
@@ -353,7 +355,7 @@ def test_who_has_looked_at_its_lease_keeps_it_until_its_transaction_ends(postgre
     thread.join()
     assert taken[0].fence == held.fence + 1
     with one.holding() as connection:
-        assert look(connection, one.database, held) is None
+        assert look(connection, one.database, held, 0) is None
     # seen red: `check` without FOR UPDATE
 
 
@@ -366,7 +368,7 @@ def test_a_reward_that_commits_late_is_learnt_in_a_later_batch(postgres, closing
     slow = log.Ledger(url)
     sent = rewarding.Sent("d0", 1.0, None, record.micros(moment(0)))
     with slow.holding() as connection:
-        judge = rewarding.Judge(connection, slow.database, slow.terms, ["d0"])
+        judge = rewarding.Judge(connection, slow.database, ["d0"])
         assert judge.answer(sent) == "counted"
         rewarding.insert(connection, slow.database, judge.rows)
         assert live.reward(ids[1], 2.0) == "counted"

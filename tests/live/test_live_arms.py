@@ -44,7 +44,7 @@ def slots(n, **settings):
 
 def events(live):
     with live.ledger.database.reading() as connection:
-        return arm_events.since(connection, 0)
+        return arm_events.since(connection).events
 
 
 def test_the_ledger_keeps_the_arms(shared):

@@ -203,6 +203,8 @@ class Machine(machines.Machine):
     def killed_as_it_is_rewarded(self, which, data, r, time):
         """The reward is there, or it is not."""
         id, part = data.draw(st.sampled_from(self.alive())), self.part(data)
+        if self.slow.outside(id, r, part):
+            return
         before = self.call(1 - which, "events_of", id)
         self.held[which].kill("reward_of", id, r, moment(time), part)
         self.held[which] = self.opened()

@@ -107,7 +107,7 @@ def test_eight_threads_do_all_at_once(home):
     assert live.to_bytes("shadow") == live.replay(of="shadow").to_bytes()
     assert live.bandit.slots == shop.slots
     with live.ledger.database.reading() as connection:
-        assert arm_events.since(connection, 0) == list(shop.events)
+        assert arm_events.since(connection).events == list(shop.events)
     # seen red: a part that is learnt by itself
 
 

@@ -1,6 +1,8 @@
 """A ledger that an older dither wrote is brought to the newest tables, with all that it holds."""
 
 import importlib
+import json
+import sqlite3
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from dither.log.database import sql_tables
 
 X = np.eye(3)
 pytestmark = pytest.mark.usefixtures("closing")
-OLDER = ["0001"]  # a ledger of each is made, and upgraded
+OLDER = ["0001", "0003"]  # a ledger of each is made, and upgraded
 
 
 def begin():
@@ -34,7 +36,7 @@ def older(where, version, monkeypatch):
 
 
 def copied(source, target):
-    """Put all rows into older tables, as far as they have the columns."""
+    """Put all rows into older tables, as far as they have the columns, and the terms where these had them."""
     with source.reading() as old, target.writing() as new:
         there = sa.inspect(new)
         for table in sql_tables.metadata.sorted_tables:
@@ -49,11 +51,15 @@ def copied(source, target):
             if target.postgres and there.get_columns(table.name)[0].get("identity"):  # its sequence has not counted
                 key = names[0]
                 new.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key}'), 1000)")
+        if not there.has_table(sql_tables.changes.name):
+            text = old.scalar(sa.select(sql_tables.changes.c.terms))
+            kept = {name: value for name, value in json.loads(text).items() if name not in ("support", "reward_range")}
+            new.execute(sa.insert(sql_tables.settings).values(name="ledger", value=json.dumps(kept)))
 
 
 @pytest.mark.parametrize("version", OLDER)
 def test_a_ledger_of_an_older_version_goes_on(shared, tmp_path, version, monkeypatch):
-    made = dither.Live(tmp_path / "new.db", bandit=begin(), snapshot_batches=4, snapshot_seconds=1e6)
+    made = dither.Live(tmp_path / "new.db", bandit=begin(), horizon=1e6, snapshot_batches=4, snapshot_seconds=1e6)
     for i in range(10):
         d = made.choose(X, ["a", "b", "c"], extra={"user": f"u{i % 3}"})
         if i < 8:
@@ -68,9 +74,9 @@ def test_a_ledger_of_an_older_version_goes_on(shared, tmp_path, version, monkeyp
     copied(made.ledger.database, old)
     with old.reading() as connection:
         assert connection.exec_driver_sql(f"SELECT version_num FROM {homes.VERSIONS}").scalar() == version
-        assert not sa.inspect(connection).has_table("dither_arms")
+        assert not sa.inspect(connection).has_table("dither_changes")
     old.close()
-    with dither.Live(shared, bandit=begin()) as live:
+    with dither.Live(shared, bandit=begin(), horizon=1e6) as live:
         assert live.to_bytes() == live.replay().to_bytes() == state
         assert live.read().frame.equals(before)
         live.learn()
@@ -79,4 +85,29 @@ def test_a_ledger_of_an_older_version_goes_on(shared, tmp_path, version, monkeyp
         assert live.bandit.observations == 9
         live.replace_shadow(dither.Greedy(dim=3, seed=1))
         assert live.shadow.observations == live.bandit.observations
+        more = live.choose(X, time=0)
+        (deadline,) = (one.deadline for one in live.pending() if one.id == more.id)
+        assert deadline.timestamp() == 1e6  # the terms are those of before
     # seen red: a migration that leaves the part without a batch
+
+
+@pytest.mark.parametrize("version", ["0001", "0003"])
+def test_a_backup_of_an_older_version_is_migrated_where_it_is_put_in_place(tmp_path, version, monkeypatch):
+    """By SQLite's backup API, into the file that is open."""
+    live = dither.Live(tmp_path / "a.db", bandit=begin())
+    live.reward(live.choose(X).id, 1.0)
+    old = older(tmp_path / "old.db", version, monkeypatch)
+    copied(live.ledger.database, old)
+    old.close()
+    live.reward(live.choose(X).id, 2.0)
+    with sqlite3.connect(tmp_path / "old.db") as source, sqlite3.connect(tmp_path / "a.db") as target:
+        source.backup(target)
+    source.close()
+    target.close()
+    with pytest.raises(OSError, match=r"no (such )?column"):
+        live.choose(X)
+    live.reward(live.choose(X).id, 0.0)
+    live.learn()
+    assert live.bandit.observations == 2
+    assert live.to_bytes() == live.replay().to_bytes()
+    # seen red: migrations that run when a ledger is opened alone

@@ -30,6 +30,7 @@ class Machine(machines.Machine):
             self.held.append(log.Ledger(self.where))
 
     def call(self, which, name, *arguments, **settings):
+        name = "change" if name == "change_terms" else name
         found = getattr(self.one(which), name)(*arguments, **settings)
         return [one.id for one in found] if name == "pending" else found
 
@@ -52,7 +53,7 @@ class Machine(machines.Machine):
     @rule(which=WHICH, again=st.booleans())
     def reopen(self, which, again):
         self.held[which].close()
-        self.held[which] = log.Ledger(self.where, **(self.given if again else {}))
+        self.held[which] = log.Ledger(self.where, **(self.given | self.slow.terms if again else {}))
 
     @rule(which=WHICH, from_export=st.booleans())
     def look(self, which, from_export):

@@ -217,7 +217,7 @@ def test_a_log_that_is_too_short():
 def test_the_command(tmp_path, dither):
     a_log(600).write(tmp_path / "log.parquet")
     path, saved = tmp_path / "log.parquet", tmp_path / "b.npz"
-    code, out, _ = dither("tune", path, *GRID, "--floor", "0.1", "--save", saved)
+    code, out, _ = dither("tune", path, *GRID, "--floor", "0.1", "--save", saved, "--save-tied")
     found = ope.tune(a_log(600), GRID, floor=0.1)
     assert code == 0
     assert f"Chosen: {found.chosen}." in out
@@ -250,3 +250,111 @@ def test_the_command(tmp_path, dither):
 def test_estimators_are_those_that_need_no_setting():
     for name in tuning.ESTIMATORS:
         assert ope.tune(a_log(300), GRID, estimator=name).value.method == name
+
+
+# What is kept where nothing can be told apart
+
+
+def of_a_bandit(n=800, *, c=1.0, learn=False, name="LinFP", seed=0):
+    """A log of a bandit with lam=1 and this c, whose rewards do not depend on what it shows."""
+    rng = np.random.default_rng(seed)
+    bandit = getattr(library, name)(dim=3, seed=seed, floor=0.7, c=c, lam=1.0)
+    with log.Log(None, bandit=bandit) as rows:
+        for X in rng.normal(size=(n, 4, 3)):
+            d = rows.decide(X)
+            rows.reward(d.id, r := float(rng.random() < 0.5))
+            if learn:
+                bandit.update(X[d.arm], r)
+        return rows.read()
+
+
+@pytest.mark.parametrize("c", [0.3, 1.0, 3.0])
+def test_what_ran_is_kept_where_nothing_is_told_apart(c):
+    """Whatever has the highest estimate. Seen red with the setting that explores most of those that lose little."""
+    found = ope.tune(of_a_bandit(c=c), ["LinFP:c=0.3|1|3,lam=1", "Greedy"], floor=0.3)
+    assert not found.told
+    assert len(found.tied) == 4
+    assert str(found.chosen) == str(found.ran) == f"LinFP:c={c:g},lam=1"
+    assert found.bandit.policy.c == c
+    assert f"Chosen: {found.chosen}. No two settings can be told apart, and it is what ran." in str(found)
+
+
+def test_else_the_nearest_to_the_defaults_of_the_same_kind_is_kept():
+    """Seen red with the first of all."""
+    rows = of_a_bandit(c=2.0)
+    near = ope.tune(rows, ["Greedy:lam=1", "LinFP:c=0.1|0.7|30,lam=1"], floor=0.3)
+    assert near.ran is None
+    assert str(near.chosen) == "LinFP:c=0.7,lam=1"
+    assert "of what was tried it is nearest to what ran" in str(near)
+    silent = log.read(rows.frame.drop("policy", "learnt"))
+    first = ope.tune(silent, ["LinFP:c=1|30,lam=5", "Greedy:lam=1"], floor=0.3)
+    assert str(first.chosen) == "LinFP:c=1,lam=5"
+
+
+def test_a_loss_that_is_given_chooses_as_it_says():
+    """Seen red with what ran kept against what a user says that exploring may cost."""
+    found = ope.tune(of_a_bandit(c=0.3), ["LinFP:c=0.3|1|3,lam=1"], floor=0.3, loss=10.0)
+    assert found.told
+    assert found.chosen == max(found.tried, key=lambda one: one.explores).spec
+
+
+def test_the_rows_that_would_be_needed():
+    """n (W/2δ)², which is (z sd/δ)² for normal intervals. Seen red with W in place of W/2."""
+    from scipy import special
+
+    rows = of_a_bandit(c=1.0, n=2000)
+    found = ope.tune(rows, ["LinFP:c=0.3|1|3,lam=1"], floor=0.3)
+    assert not found.told
+    n, z = found.rows[1], special.ndtri(1 - 0.05 / 3 / 2)
+    sd = max(one.gap.se for one in found.tried) * np.sqrt(n)
+    assert_allclose(found.rows_needed, (z * sd / found.loss) ** 2, rtol=1e-9)
+    assert "rows that choose would be needed, not 500." in str(found)
+    assert tuning.rows_needed(10, 0.5, 0.0) == np.inf
+
+
+def test_so_many_rows_tell_the_difference_they_promise():
+    """Four times the rows halve the width, as the formula for the rows that are needed says."""
+    grid = ["LinFP:c=0.3|1|3,lam=1"]
+    few = ope.tune(of_a_bandit(c=1.0, n=1000), grid, floor=0.3, learn=0.2, choose=0.4)
+    more = ope.tune(of_a_bandit(c=1.0, n=4000, seed=1), grid, floor=0.3, learn=0.2, choose=0.4)
+    widths = [max(one.gap.interval[1] - one.gap.interval[0] for one in found.tried) for found in (few, more)]
+    assert 1.6 < widths[0] / widths[1] < 2.5  # four times the rows, half the width
+
+
+def test_the_log_of_a_policy_that_learnt_has_anytime_intervals():
+    """With the range of the link, and the narrow ones beside them. Seen red with `dr` and normal ones."""
+    rows = of_a_bandit(learn=True, name="GLMFP", n=400)
+    found = ope.tune(rows, ["GLMFP:c=0.3|1,lam=1", "LogGreedy"], floor=0.3)
+    assert found.value.method == "ips"
+    assert found.value.interval_method == found.gain.interval_method == "anytime"
+    assert {one.gap.interval_method for one in found.tried if one.spec != found.best} == {"anytime"}
+    last = rows.filter(np.arange(400) >= 300)
+    Q = found.bandit.propensities(last.X)
+    safe = ope.ips(last.r, last.a, last.p, Q, interval="anytime", reward_range=(0, 1))
+    assert_allclose(found.value.interval, safe.interval, rtol=1e-9)
+    assert found.narrow[0].method == "dr"
+    assert "anytime ones of ips, which hold there. By DR with normal ones" in str(found)
+    plain = ope.tune(rows, ["GLMFP:c=0.3|1,lam=1"], floor=0.3, estimator="dr")
+    assert plain.value.interval_method == "normal"
+    assert "On such a log these intervals cover too rarely" in str(plain)
+
+
+def test_where_no_range_is_known_tune_asks_for_it():
+    """Seen red with normal intervals instead."""
+    rows = of_a_bandit(learn=True, n=200)
+    with pytest.raises(ValueError, match=r"say it with reward_range=\(low, high\), or take estimator='dr'"):
+        ope.tune(rows, ["LinFP:c=0.3|1,lam=1"], floor=0.3)
+    assert ope.tune(rows, ["LinFP:c=0.3|1,lam=1"], floor=0.3, reward_range=(0, 1)).value.method == "ips"
+
+
+def test_the_command_saves_nothing_that_was_not_told_apart(tmp_path, dither):
+    """Unless it is asked to. Seen red with the bandit saved all the same."""
+    of_a_bandit(c=1.0).write(tmp_path / "log.parquet")
+    asked = ("tune", tmp_path / "log.parquet", "LinFP:c=0.3|1|3,lam=1", "--floor", "0.3", "--save", tmp_path / "b.npz")
+    code, out, _ = dither(*asked)
+    assert code == 0
+    assert "Nothing is saved" in out
+    assert not (tmp_path / "b.npz").exists()
+    code, out, _ = dither(*asked, "--save-tied")
+    assert code == 0
+    assert library.load(tmp_path / "b.npz").policy.c == 1.0

@@ -7,7 +7,7 @@ import numpy as np
 
 from dither.bandit.bandit import Decision
 
-COUNTS = ("counted", "default")
+COUNTS = ("counted", "default", "correction")
 
 
 def moment(seconds):
@@ -24,22 +24,47 @@ def features(number, K=2, d=3):
     return (np.arange(K * d, dtype=float).reshape(K, d) + 100 * number) / 8
 
 
+def within(terms, r):
+    """Whether a reward is one that decisions of these terms can have."""
+    return terms["reward_range"] is None or terms["reward_range"][0] <= r <= terms["reward_range"][1]
+
+
 class Slow:
     """What a ledger must say. Times are seconds."""
 
     def __init__(self, rule="sum", horizon=None, default=None, late="kept", parts=None):
-        self.rule, self.horizon, self.default, self.late, self.parts = rule, horizon, default, late, parts
+        self.rule, self.parts = rule, parts
+        self.terms = {"horizon": horizon, "default": default, "late": late, "reward_range": None}  # those to come
+        self.ever = horizon is not None  # whether a decision could have a horizon
         self.decisions = {}  # id -> what is known of it, in order
         self.events = []  # (id, part, reward, time, standing)
 
     def enter(self, id, time, user, arm):
         self.decisions[id] = {"time": time, "user": user, "arm": arm, "closed": False, "erased": False}
+        self.decisions[id] |= self.terms
+
+    def change(self, new):
+        """Whether these go together; then they are the terms of the decisions to come."""
+        after = self.terms | new
+        if after["default"] is not None and (
+            after["horizon"] is None or after["late"] == "counts" or not within(after, after["default"])
+        ):
+            return False
+        self.terms, self.ever = after, self.ever or after["horizon"] is not None
+        return True
+
+    def outside(self, id, r, part):
+        """Whether a reward leaves the range of its decision, and is no retry."""
+        if r in self.was(id, part):
+            return False
+        paid = {e[1]: e[2] for e in self.paid(id) if e[4] != "default"}
+        return not within(self.decisions[id], sum((paid | {part: r}).values()) if self.rule == "sum" else r)
 
     def reward(self, id, r, part, time):
-        first = [e for e in self.events if e[0] == id and e[1] == part and e[4] == "counted"]
+        first = self.was(id, part)
         if first:
-            said = "known" if first[0][2] == r else "conflict"
-        elif self.late == "kept" and self.passed(id, time):
+            said = "known" if r in first else "conflict"
+        elif self.decisions[id]["late"] == "kept" and self.passed(id, time):
             said = "late"
         else:
             said = "counted"
@@ -49,21 +74,38 @@ class Slow:
 
     def passed(self, id, time):
         one = self.decisions[id]
-        return one["closed"] or (self.horizon is not None and time > one["time"] + self.horizon)
+        return one["closed"] or (one["horizon"] is not None and time > one["time"] + one["horizon"])
 
     def paid(self, id):
-        return [e for e in self.events if e[0] == id and e[4] in COUNTS]
+        """The events that count, of each part the latest, where it came."""
+        events = [e for e in self.events if e[0] == id and e[4] in COUNTS]
+        return [e for i, e in enumerate(events) if e[1] not in [later[1] for later in events[i + 1 :]]]
+
+    def was(self, id, part):
+        """All rewards that counted for a part, but for a default and its corrections."""
+        mine = [e for e in self.events if e[0] == id and e[1] == part and e[4] in COUNTS]
+        return [e[2] for e in mine] if mine and mine[0][4] == "counted" else []
+
+    def correct(self, id, r, part, time):
+        """'counted' or 'known'; None: there is none to correct."""
+        mine = [e for e in self.paid(id) if e[1] == part]
+        if not mine:
+            return None
+        if mine[-1][2] == r:
+            return "known"
+        self.events.append((id, part, r, time, "correction"))
+        return "counted"
 
     def expire(self, now):
         found = 0
         for id, one in self.decisions.items():
-            if one["closed"] or one["time"] + self.horizon > now:
+            if one["closed"] or one["horizon"] is None or one["time"] + one["horizon"] > now:
                 continue
             one["closed"] = True
             if not self.paid(id) and not one["erased"]:
                 found += 1
-                if self.default is not None:
-                    self.events.append((id, None, self.default, now, "default"))
+                if one["default"] is not None:
+                    self.events.append((id, None, one["default"], now, "default"))
         return found
 
     def erase(self, ids):
@@ -83,7 +125,7 @@ class Slow:
         paid = self.paid(id)
         if self.parts is None:
             return bool(paid)
-        ended = self.late == "kept" and self.decisions[id]["closed"] and bool(paid)
+        ended = self.decisions[id]["late"] == "kept" and self.decisions[id]["closed"] and bool(paid)
         return ended or {e[1] for e in paid} >= set(self.parts)
 
     def learnt(self):

@@ -1,5 +1,6 @@
 """A `Live` in a process of its own, which can be killed; and one in this process, with the same calls."""
 
+import json
 import multiprocessing
 import os
 
@@ -9,6 +10,15 @@ import sqlalchemy as sa
 import dither
 from dither.live import learner
 from dither.log.database import lessons, sql_tables
+
+
+def unlimited(live):
+    """Let the decisions of a ledger have the terms of an older version, which did not know what a bandit can learn."""
+    with live.ledger.holding() as connection:
+        for row in connection.execute(sa.select(sql_tables.changes)).all():
+            terms = {name: value for name, value in json.loads(row.terms).items() if name != "support"}
+            connection.execute(sa.update(sql_tables.changes).values(terms=json.dumps(terms)))
+    live.ledger.look()
 
 
 class Served:
@@ -43,6 +53,12 @@ class Served:
 
     def change(self, what, *given):
         return getattr(self.live.catalogue, what)(*given)
+
+    def correct(self, *given, **more):
+        return self.live.correct(*given, **more)
+
+    def change_terms(self, **new):
+        self.live.change(**new)
 
     def replace_shadow(self, shadow):
         self.live.replace_shadow(shadow)

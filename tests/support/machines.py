@@ -11,6 +11,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ledgers import moment
 
 TIMES, USERS = st.integers(0, 60), st.sampled_from(["ann", "bob", "eve"])
+CHANGES = st.sampled_from(
+    [
+        {"horizon": 10},
+        {"horizon": 30, "default": 1.0, "late": "kept"},
+        {"horizon": None, "default": None},
+        {"default": 0.0},
+        {"late": "counts", "default": None},
+        {"late": "kept"},
+        {"reward_range": (0.0, 1.0)},
+        {"reward_range": (-1.0, 3.0)},
+        {"reward_range": None},
+    ]
+)
 WHICH, REWARDS = st.integers(0, 1), st.sampled_from([0.0, 1.0, 2.5])
 
 
@@ -51,6 +64,9 @@ class Machine(RuleBasedStateMachine):
         if self.slow.decisions[id]["erased"]:
             with pytest.raises(LookupError, match="was erased"):
                 self.call(which, "reward", id, r, moment(time), part=part)
+        elif self.slow.outside(id, r, part):
+            with pytest.raises(ValueError, match="reward_range"):
+                self.call(which, "reward", id, r, moment(time), part=part)
         else:
             said = self.call(which, "reward", id, r, moment(time), part=part)
             assert said == self.slow.reward(id, r, part, time)
@@ -63,6 +79,8 @@ class Machine(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(self.alive()))
         at = self.slow.decisions[id]["time"] + 5
         for part in self.slow.parts or [None]:
+            if self.slow.outside(id, r, part):
+                break
             assert self.call(which, "reward", id, r, moment(at), part=part) == self.slow.reward(id, r, part, at)
         self.rewarded(which)
 
@@ -74,14 +92,42 @@ class Machine(RuleBasedStateMachine):
         if strange:
             with pytest.raises(LookupError, match="nobody"):
                 self.call(which, "reward", [*ids, "nobody"], [r] * (len(ids) + 1), moment(time), part=part)
+        elif any(self.slow.outside(id, r, part) for id in ids):
+            with pytest.raises(ValueError, match="reward_range"):
+                self.call(which, "reward", ids, [r] * len(ids), moment(time), part=part)
         else:
             said = self.call(which, "reward", ids, [r] * len(ids), moment(time), part=part)
             assert said == [self.slow.reward(id, r, part, time) for id in ids]
             self.rewarded(which)
 
+    @precondition(lambda self: self.alive())
+    @rule(which=WHICH, data=st.data(), r=REWARDS, time=TIMES)
+    def correct(self, which, data, r, time):
+        id, part = data.draw(st.sampled_from(self.alive())), self.part(data)
+        if data.draw(st.booleans()) and (paid := self.slow.paid(id)):
+            part = paid[-1][1]
+        if not [e for e in self.slow.paid(id) if e[1] == part]:
+            with pytest.raises(ValueError, match=r"none to correct|must be one of"):
+                self.call(which, "correct", id, r, time=moment(time), part=part)
+        elif self.slow.outside(id, r, part):
+            with pytest.raises(ValueError, match="reward_range"):
+                self.call(which, "correct", id, r, time=moment(time), part=part)
+        else:
+            said = self.call(which, "correct", id, r, time=moment(time), part=part)
+            assert said == self.slow.correct(id, r, part, time)
+            self.rewarded(which)
+
+    @rule(which=WHICH, new=CHANGES)
+    def change_the_terms(self, which, new):
+        if self.slow.change(new):
+            self.call(which, "change_terms", **new)
+        else:
+            with pytest.raises(ValueError, match="default"):
+                self.call(which, "change_terms", **new)
+
     @rule(which=WHICH, now=st.integers(0, 100))
     def expire(self, which, now):
-        if self.slow.horizon is None:
+        if not self.slow.ever:
             with pytest.raises(ValueError, match="no horizon"):
                 self.call(which, "expire", moment(now))
         else:

@@ -14,6 +14,12 @@ ENV = envs.Linear(dim=3, arms=5)
 DIGITS = envs.Classification(np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 4)
 
 
+def steep(rng, mean, X, t):
+    """Noise of sd |x_1|, and twice as much in even rounds."""
+    even = (np.arange(t, t + len(mean)) % 2 == 0)[:, None]
+    return np.abs(X[..., 0]) * np.where(even, 2.0, 1.0) * rng.standard_normal(mean.shape)
+
+
 WORLDS = {
     "linear": ENV,
     "fixed": envs.Linear(dim=3, arms=5, contexts=1),
@@ -35,6 +41,7 @@ WORLDS = {
     "pareto": envs.ParetoNoise(ENV, alpha=2.5),
     "contaminated": envs.ContaminatedNoise(ENV),
     "misspecified": envs.Misspecified(ENV, zeta=0.2),
+    "noised": envs.Noised(ENV, steep),
     "all at once": envs.Delayed(
         envs.Masked(envs.Misspecified(envs.StudentNoise(envs.Walking(ENV, step=0.1))), least=2), delay=2
     ),

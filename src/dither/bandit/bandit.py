@@ -241,6 +241,7 @@ class Bandit:
         A share that is a number stays. Without X there are no lines and no probabilities.
         """
         now, share = self._now(), chosen.demands.uniform
+        chosen.learnt = self.observations if chosen.learnt is None else chosen.learnt
         if chosen.request.X is not None:
             chosen.basis = decision.Basis(now, now.view(chosen.request), one_arm.ONE, self._aside)
         demands = self._demands(chosen.request)

@@ -1,14 +1,18 @@
 """Tables in files, read in one way for logs and for `compare --data`.
 
-    CSV         names in the first line; comma, semicolon, tab or |; UTF-8
+    CSV         names in the first line; comma, semicolon, tab, | or blanks; UTF-8
     JSON lines  one object a line
     Parquet
+    Arrow       IPC, as a file or as a stream (Feather)
 
-Files that are packed with gzip, bzip2 or xz are unpacked. The content of a file says how it is packed, not its name.
+Files that are packed with gzip, bzip2, xz or zstd are unpacked. The content of a file says how it is packed, not its
+name.
 
 In a CSV file blanks around a value do not count, a value in NOTHING is missing, and a line without a value is no row.
 A column has the narrowest type that fits all its values: whole numbers, numbers, true and false, or else text. It stays
-text if a whole number has a leading zero (`007` is a name), and if the caller says so.
+text if a whole number has a leading zero (`007` is a name) or is too large for 64 bits, unless the caller asks for
+numbers, and if the caller says so. Where a caller names a column as names, such as those of arms, `NA` and `None` are
+names too.
 """
 
 import bz2
@@ -18,24 +22,32 @@ import gzip
 import hashlib
 import io
 import lzma
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from dither.base import errors
+
 SEPARATORS = ",;\t|"
+BLANK = " "
 NOTHING = ("", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None")  # what stands in CSV for a missing value
-CSV = (".csv", ".tsv", ".txt", ".data")
+CSV = (".csv", ".tsv", ".txt", ".data", ".dat")
 JSON = (".jsonl", ".ndjson")
 PARQUET = (".parquet", ".pq")
-PACKED = (".gz", ".bz2", ".xz")
-OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}  # the keys are the first bytes of a file
+ARROW = (".arrow", ".feather", ".ipc", ".arrows")
+PACKED = (".gz", ".bz2", ".xz", ".zst")
 DAMAGED = (OSError, EOFError, lzma.LZMAError)  # what unpacking may raise
 HEAD = 2**16  # bytes in which the separator is looked for
 NAME = r"^[+-]?0\d+$"  # whole numbers that are meant as names
+DIGITS = r"^[+-]?\d+$"  # those that are too large for 64 bits are names, too, since a float would make two of them one
 
 
-def scan(path: Path, *, text: Collection[str] = ()) -> Any:
+def scan(path: Path, *, text: Collection[str] = (), names: Collection[str] = (), numbers: Collection[str] = ()) -> Any:
     """The file as a lazy polars frame. In CSV the columns in `text` stay as they are written, without blanks around.
+
+    names : columns that stay as written, too, and in which only an empty value is missing: `NA` is a name
+    numbers : columns in which a leading zero does not make a name of a number
 
     Raises FileNotFoundError, ValueError for what is no table, and the errors of polars for a damaged file.
     """
@@ -48,9 +60,13 @@ def scan(path: Path, *, text: Collection[str] = ()) -> Any:
     suffix = kind(path)
     source = path if opener(path) is None else io.BytesIO(content(path))
     if suffix in CSV:
-        return _typed(_csv(source, path, pl), text, pl)
+        return _typed(_csv(source, path, names, pl), {*text, *names}, numbers, pl)
     if suffix in JSON:
+        if content(path, len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+            source = io.BytesIO(content(path).removeprefix(codecs.BOM_UTF8))
         return pl.scan_ndjson(source, infer_schema_length=None)
+    if suffix in ARROW:
+        return pl.scan_ipc(source) if content(path, 6) == MAGIC_ARROW else pl.read_ipc_stream(source).lazy()
     return pl.scan_parquet(source)
 
 
@@ -58,15 +74,42 @@ def kind(path: Path) -> str:
     """The suffix that says what the file holds, without the suffix of its packing."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix not in PACKED), "")
-    if suffix in (*CSV, *JSON, *PARQUET):
+    if suffix in (*CSV, *JSON, *PARQUET, *ARROW):
         return suffix
     with path.open("rb") as file:
-        if file.read(4) == b"PAR1":
-            return PARQUET[0]
+        start = file.read(6)
+    if start.startswith(b"PAR1") or start == MAGIC_ARROW:
+        return PARQUET[0] if start != MAGIC_ARROW else ARROW[0]
     raise ValueError(
-        f"{path} must be a CSV ({', '.join(CSV)}), JSON lines ({', '.join(JSON)}) or Parquet file "
-        f"({', '.join(PARQUET)}), which may be packed ({', '.join(PACKED)})"
+        f"{path} must be a CSV ({', '.join(CSV)}), JSON lines ({', '.join(JSON)}), Parquet ({', '.join(PARQUET)}) or "
+        f"Arrow file ({', '.join(ARROW)}), which may be packed ({', '.join(PACKED)})"
     )
+
+
+def _zstd(path: Path, mode: str = "rb", encoding: str | None = None) -> Any:
+    """Open a file that is packed with zstd, by the library that this Python has for it."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        return zstd.open(path, mode, encoding=encoding)
+    try:
+        from pyarrow import input_stream
+    except ImportError:
+        raise ValueError(
+            f"{path} is packed with zstd, which this Python cannot unpack alone: unpack it (zstd -d); or "
+            f"{errors.missing_extra('pyarrow', extra='frames')}"
+        ) from None
+    binary = io.BufferedReader(input_stream(str(path), compression="zstd"))
+    return io.TextIOWrapper(binary, encoding=encoding) if "t" in mode else binary
+
+
+OPENERS = {  # the keys are the first bytes of a file
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"\x28\xb5\x2f\xfd": _zstd,
+}
+MAGIC_ARROW = b"ARROW1"
 
 
 def opener(path: Path) -> Any:
@@ -93,34 +136,46 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
-def stripped(name: str) -> Any:
+def stripped(name: str, nothing: Collection[str] = NOTHING) -> Any:
     """An expression: a column of text without blanks around its values, and with null for the missing ones."""
     import polars as pl
 
     column = pl.col(name).str.strip_chars()
-    return pl.when(column.is_in(list(NOTHING))).then(None).otherwise(column).alias(name)
+    return pl.when(column.is_in(list(nothing))).then(None).otherwise(column).alias(name)
 
 
-def _csv(source: Any, path: Path, pl: Any) -> Any:
+def _csv(source: Any, path: Path, as_names: Collection[str], pl: Any) -> Any:
     """The frame with all columns as text; a line without a value is a row of nulls."""
     separator, names = header(path)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ValueError(f"{path} has {names.count(twice)} columns named {twice!r}: give each a name of its own")
+        raise ValueError(
+            f"{path} has {names.count(twice)} columns named {twice!r} in its first line: give each a name of its own, "
+            "or put a line with names above it where it has none"
+        )
+    if separator == BLANK:
+        lines = content(path).decode("utf-8-sig").splitlines()
+        source, separator = io.BytesIO("\n".join("\t".join(line.split()) for line in lines).encode()), "\t"
     frame = pl.scan_csv(
         source, separator=separator, infer_schema=False, truncate_ragged_lines=False, with_column_names=lambda _: names
     )
-    return frame.with_columns(stripped(name) for name in names)
+    return frame.with_columns(stripped(name, ("",) if name in as_names else NOTHING) for name in names)
 
 
 def header(path: Path) -> tuple[str, list[str]]:
     """The separator and the names of the columns.
 
     The separator is the one that splits the first lines into equally many parts; of several, the one with most parts.
+    Blanks, as many as there are, separate where nothing else does.
     """
     start = content(path, HEAD)
     text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # not final: the last letter may be cut
     lines = text.splitlines()
+    if lines and lines[0].lower().startswith(("@relation", "@attribute", "@data")):
+        raise ValueError(
+            f"{path} begins with {lines[0][:40]!r}, as ARFF and KEEL files do: leave out the lines that begin with @, "
+            "and put a line with the names of the columns above the rows"
+        )
     lines = lines[:-1] if len(start) == HEAD and len(lines) > 1 else lines
     ways: list[tuple[tuple[bool, int], str, list[str]]] = []
     for separator in SEPARATORS:
@@ -130,11 +185,14 @@ def header(path: Path) -> tuple[str, list[str]]:
             ways.append(((alike and len(rows[0]) > 1, len(rows[0])), separator, rows[0]))
     if not ways:
         raise ValueError(f"{path} has no line with names")
-    _, separator, names = max(ways, key=lambda way: way[0])
+    (split, _), separator, names = max(ways, key=lambda way: way[0])
+    words = [line.split() for line in lines[:50] if line.strip()]
+    if not split and len(words) > 1 and len(words[0]) > 1 and len(set(map(len, words))) == 1 and '"' not in text:
+        separator, names = BLANK, words[0]
     return separator, [name.strip() for name in names]
 
 
-def _typed(frame: Any, text: Collection[str], pl: Any) -> Any:
+def _typed(frame: Any, text: Collection[str], as_numbers: Collection[str], pl: Any) -> Any:
     """Columns of text in the type that all their values have, which one pass over the file finds.
 
     Lines without a value are left out. The filter is set only where there are such lines, since polars cannot skip to a
@@ -147,6 +205,7 @@ def _typed(frame: Any, text: Collection[str], pl: Any) -> Any:
         "number": lambda c: c.cast(pl.Float64, strict=False).count(),
         "flag": lambda c: c.str.to_lowercase().is_in(["true", "false"]).sum(),
         "names": lambda c: c.str.contains(NAME).sum(),
+        "digits": lambda c: c.str.contains(DIGITS).sum(),
     }
     blank = pl.all_horizontal(pl.all().is_null())
     counted = [test(pl.col(name)).alias(f"{what} {i}") for i, name in enumerate(names) for what, test in tests.items()]
@@ -156,9 +215,10 @@ def _typed(frame: Any, text: Collection[str], pl: Any) -> Any:
     for i, name in enumerate(names):
         counts = {what: numbers[f"{what} {i}"] for what in tests}
         column, some = pl.col(name), counts["some"]
+        named = counts["names"] or (counts["digits"] == some and counts["whole"] < some)
         if some == 0:
             columns.append(pl.lit(None).alias(name))
-        elif counts["number"] == some and not counts["names"]:
+        elif counts["number"] == some and (name in as_numbers or not named):
             columns.append(column.cast(pl.Int64 if counts["whole"] == some else pl.Float64))
         elif counts["flag"] == some:
             columns.append((column.str.to_lowercase() == "true").alias(name))

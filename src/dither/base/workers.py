@@ -8,18 +8,21 @@ A call may run twice, where its worker died on the way: Dask and Ray give it to 
 What it returns comes back once. So calls must only return what they found, and the caller keeps it.
 """
 
+import logging
 import os
 import pickle
-import signal
-import threading
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from dither.base import errors
+from dither.base.interruption import Interruption
 
 RETRIES = 3  # other workers that get a call whose worker died: Dask's number
+PATIENCE = 5.0  # seconds for an address to answer
+PIPES = ("inproc", "ucx", "ipc")  # schemes of addresses that are no host and port of TCP
 HERE = "127.0.0.1"  # what is started here listens to this machine alone
 
 
@@ -61,39 +64,26 @@ class Workers:
         threads : threads of this process compute, whatever the backend is
         """
         joblib = _joblib()
+        processes = self.backend == "loky" and not threads
+        if processes and ahead == "all":  # loky forgets calls that wait behind its queue, and says so in a traceback
+            ahead = "2 * n_jobs"
         here = joblib.parallel_config("threading", n_jobs=self.jobs) if threads else BACKENDS[self.backend](self)
-        with here:
+        with Interruption(late=processes) as interruption, interruption.around(here):
             work = joblib.Parallel(
                 return_as="generator" if ordered else "generator_unordered",
                 batch_size=1,
                 pre_dispatch=ahead,
             )
             try:
-                with _deaf() if self.backend == "loky" else nullcontext():
+                with interruption.deaf() if processes else nullcontext():
                     answers = work(calls)
-                yield from answers
+                yield from interruption.between(answers) if processes else answers
             except pickle.PicklingError as error:
                 lines = [line for line in str(error.__cause__ or error).splitlines() if line.strip('" ')]
                 raise TypeError(
                     f"a part cannot be sent to other processes ({lines[-1]}): write it in a file and name it "
                     "FILE.py:NAME, or compute in one process (jobs=1)"
                 ) from None
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that are started in here ignore Ctrl-C, which a terminal sends to all: this one stops them.
-
-    A process that ends by itself says so in a traceback of its own, and joblib looks for it in vain.
-    """
-    if threading.current_thread() is not threading.main_thread():  # no other thread may set it
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a process has from its parent what is ignored
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,9 +106,8 @@ def _dask(workers: Workers) -> Iterator[None]:
     with ExitStack() as stack:
         address = workers.cluster
         if address is None:
-            local = distributed.LocalCluster(
-                n_workers=workers.jobs, threads_per_worker=1, host=HERE, dashboard_address=None
-            )
+            quiet: dict[str, Any] = dict(dashboard_address=None, silence_logs=logging.CRITICAL)
+            local = distributed.LocalCluster(n_workers=workers.jobs, threads_per_worker=1, host=HERE, **quiet)
             address = stack.enter_context(local).scheduler_address
         client = stack.enter_context(_connected(distributed.Client, address))
         stack.enter_context(joblib.parallel_config("dither-dask", client=client))
@@ -126,6 +115,7 @@ def _dask(workers: Workers) -> Iterator[None]:
 
 
 def _connected(client: Callable[..., Any], address: str) -> Any:
+    _listened(address, "Dask scheduler")
     try:
         return client(address, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -178,10 +168,29 @@ def _ray(workers: Workers) -> Iterator[None]:
             ray.shutdown()
 
 
+def _listened(address: str, what: str) -> None:
+    """Raise ConnectionError where nothing listens at the address: a library would wait for up to ten minutes."""
+    scheme, _, place = address.rpartition("://")
+    host, _, port = place.partition("/")[0].rpartition(":")
+    if scheme in PIPES or not (host and port.isdecimal()):  # "auto", and what only the library can look up
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise ConnectionError(f"no {what} at {address}: start one, or name its address ({error})") from None
+
+
 def _join(ray: Any, address: str, **quiet: Any) -> None:
+    _listened(address, "Ray cluster")
     try:
         ray.init(address=address, **quiet)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        told = " ".join(str(error).split())
+        if "Failed to connect" in told or isinstance(error, ray.exceptions.AuthenticationError):  # it says not why
+            raise ConnectionError(
+                f"the Ray cluster at {address} does not let this process in ({told}): if it has a token, set "
+                "RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH here"
+            ) from None
         raise ConnectionError(f"no Ray cluster at {address}: start one, or name its address ({error})") from None
 
 

@@ -17,6 +17,7 @@ def main() -> None:
         sys.stderr.write(f"dither: {_line(error)}\n")
         sys.exit(2)
     except KeyboardInterrupt:  # a command that has begun says what is kept; this one had not
+        sys.stderr.write("interrupted\n")
         sys.exit(130)
 
 

@@ -21,7 +21,8 @@ def show(console: Console, evaluation: EvaluationNumbers, *, source: str) -> Non
     )
     for (policy, estimator), e in evaluation.estimates.items():
         numbers = (verdicts.estimate(e), f"{e.ess:,.0f}", f"{e.weight_max:.3g}", f"{e.weight_mean:.4f}")
-        table.add_row(Text(verdicts.named(policy)), estimator, *numbers, f"{e.n / evaluation.report.read:.1%}")
+        by = verdicts.by(evaluation, estimator, e)
+        table.add_row(Text(verdicts.named(policy)), by, *numbers, f"{e.n / evaluation.report.read:.1%}")
     console.print(table)
     if evaluation.policies:
         _differences(console, evaluation)
@@ -40,7 +41,8 @@ def _differences(console: Console, evaluation: EvaluationNumbers) -> None:
     for policy in evaluation.policies:
         for estimator in evaluation.estimators:
             cells = [verdicts.difference(evaluation.gap(policy, estimator, rival)) for rival in rivals]
-            table.add_row(Text(policy), estimator, *cells)
+            by = verdicts.by(evaluation, estimator, evaluation.estimates[policy, estimator])
+            table.add_row(Text(policy), by, *cells)
     console.print(table)
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dither import _version
+from dither.cli import terminal
 
 BENCH = "dither_bench.commands."  # where the commands about the paper and about comparisons are
 OWN = "dither.cli."
@@ -38,7 +39,7 @@ COMMANDS = {
         BENCH + "comparison",
         "compare",
         "dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS | "
-        "dither compare --data my.csv --target label LinFP Greedy",
+        "dither compare --data my.csv --target label LinFP Greedy | dither compare --config comparisons.toml",
     ),
     "bakeoff": Command(
         BENCH + "baking",
@@ -83,11 +84,23 @@ def build(first: str | None = None) -> typer.Typer:
         if first == name.partition(" ")[0] or first not in words:
             function = getattr(importlib.import_module(command.module), command.function)
             within = groups[group] if group else app
-            within.command(name=inner, epilog=command.example and f"Example: {command.example}")(function)
+            epilog = command.example and f"Example: {command.example}"
+            within.command(name=inner, epilog=epilog)(_interruptible(function))
     for name, within in groups.items():
         if within.registered_commands:
             app.add_typer(within, name=name)
     return app
+
+
+def _interruptible(function: Callable[..., None]) -> Callable[..., None]:
+    """The command, which Ctrl-C ends with a word and the exit code for it."""
+
+    @functools.wraps(function)
+    def command(**options: Any) -> None:
+        with terminal.interruptible():
+            function(**options)
+
+    return command
 
 
 def _version_and_exit(wanted: bool) -> None:

@@ -41,10 +41,20 @@ class EvaluatedReading(LogReading):
 class IntervalChoice:
     """Which interval, and what it must know."""
 
-    interval: Annotated[str, typer.Option(help=f"Kind of interval: {inventory.intervals()}.")] = "normal"
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Kind of interval: {inventory.intervals()}.",
+            show_default="normal; anytime for ips where the policy that ran learnt",
+        ),
+    ] = None
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95
     reward_range: Annotated[
-        tuple[float, float] | None, Given(help="Bounds of rewards and predictions, for bernstein and betting.")
+        tuple[float, float] | None,
+        typer.Option(
+            help="Bounds of rewards and predictions, for anytime, bernstein and betting.",
+            show_default="what the log knows: 0 1 for a logistic link",
+        ),
     ] = None
     weight_max: Annotated[
         float | None, Given(help="Bound of the weights, such as K/floor, for bernstein and betting.")
@@ -103,7 +113,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             help=f"{inventory.estimators()}; may be repeated. The first one gives the verdict.",
-            show_default="dr (with predictions), snips, ips",
+            show_default="dr (with predictions), snips, ips; ips first where the policy learnt",
         ),
     ] = None,
     how: IntervalChoice,

@@ -13,7 +13,12 @@ def html(evaluation: EvaluationNumbers, *, source: str, command: str) -> str:
     """The page. source : the path of the log; command : what was run."""
     return template.page(
         "page.html.jinja",
-        filters={"estimate": verdicts.estimate, "difference": verdicts.difference, "named": verdicts.named},
+        filters={
+            "estimate": verdicts.estimate,
+            "difference": verdicts.difference,
+            "named": verdicts.named,
+            "by": verdicts.by,
+        },
         evaluation=evaluation,
         source=source,
         command=command,

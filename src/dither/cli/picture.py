@@ -40,12 +40,18 @@ def draw(evaluation: EvaluationNumbers) -> Canvas:
     ax.grid(axis="x", alpha=0.25, linewidth=0.6)
     ax.tick_params(axis="y", length=0)
     handles = [
-        Line2D([], [], color=PALETTE[i % len(PALETTE)], marker="o", markersize=4.5, linewidth=1.6, label=name)
-        for i, name in enumerate(evaluation.estimators)
+        Line2D([], [], color=PALETTE[i % len(PALETTE)], marker="o", markersize=4.5, linewidth=1.6, label=label)
+        for i, label in enumerate(_labels(evaluation))
     ]
     handles.append(Line2D([], [], color="#444444", linewidth=1.2, label="what ran"))
     canvas.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)), frameon=False, fontsize=9.5)
     return canvas
+
+
+def _labels(evaluation: EvaluationNumbers) -> list[str]:
+    """The names of the estimators, each with the kind of its interval where they have several."""
+    one = {name: e for (policy, name), e in evaluation.estimates.items() if policy == evaluation.policies[0]}
+    return [verdicts.by(evaluation, name, e) for name, e in one.items()]
 
 
 def _one(ax: Any, estimate: Any, y: float, color: str, *, sure: bool) -> None:

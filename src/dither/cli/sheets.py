@@ -16,7 +16,7 @@ def estimates(evaluation: EvaluationNumbers) -> pl.DataFrame:
     for (policy, estimator), e in evaluation.estimates.items():
         share = e.n / evaluation.report.read
         weights = (e.ess, e.weight_max, e.weight_mean, e.weight_test, e.unsupported, e.drift)
-        ends = (*e.interval, *weights, e.n, share, evaluation.how.interval, evaluation.how.level)
+        ends = (*e.interval, *weights, e.n, share, e.interval_method.partition(",")[0], evaluation.how.level)
         note = verdicts.LEARNT if policy in evaluation.saved else None
         rows.append((verdicts.named(policy), estimator, e.value, e.se, *ends, note))
     schema: dict[str, Any] = dict.fromkeys(

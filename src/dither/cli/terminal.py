@@ -87,18 +87,31 @@ def written(console: Console, paths: list[Path]) -> None:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
+INTERRUPTED = 130  # the exit code of what Ctrl-C has ended
+
+
 @contextmanager
-def interruptible(store: Path) -> Iterator[None]:
-    """An interruption ends the command, with a word on what is kept of it in the folder of the store."""
-    before = _files(store)
+def interruptible(store: Path | None = None) -> Iterator[None]:
+    """Ctrl-C ends the command, with a word on what is kept of it in the folder of the store; None: it keeps nothing."""
+    before = 0 if store is None else _files(store)
     try:
         yield
     except KeyboardInterrupt:
-        new = _files(store) - before
-        kept = f"{new} new file{'s' * (new > 1)} of results {'are' if new > 1 else 'is'} kept in {store.parent}"
-        said = f"{kept}; run the same command again to go on" if new else "no block was finished, so nothing is kept"
-        console().print(f"interrupted: {said}", soft_wrap=True, highlight=False)
-        raise typer.Exit(130) from None
+        said = "" if store is None else f": {_kept(store, before)}"
+        console(stderr=store is None).print(f"interrupted{said}", soft_wrap=True, highlight=False)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _kept(store: Path, before: int) -> str:
+    """What the folder of the store has, which had so many files before."""
+    new = _files(store) - before
+    many, again = new or before, "run the same command again to go on"
+    files = f"{many} {'new ' * bool(new)}file{'s' * (many > 1)} of results {'are' if many > 1 else 'is'}"
+    if new:
+        return f"{files} kept in {store.parent}; {again}"
+    if before:
+        return f"nothing new was finished, and {files} kept in {store.parent} from before; {again}"
+    return "no block was finished, so nothing is kept; a smaller --block is finished sooner, and costs more a run"
 
 
 def _files(store: Path) -> int:

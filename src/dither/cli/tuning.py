@@ -1,5 +1,6 @@
 """The command `dither tune`: parse the options, call `dither.ope.tune`, show what it found."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,37 @@ from dither.cli.app import expanded
 from dither.cli.evaluate import in_words_of_the_command
 from dither.cli.log_options import Given, LogPath, LogReading
 from dither.log import sources
-from dither.ope import Difference, Estimate, tuning
+from dither.ope import tuning
+
+
+@dataclass(frozen=True)
+class TuningInterval:
+    """The estimator, and what its intervals are."""
+
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(tuning.ESTIMATORS)}, with normal intervals.",
+            show_default="dr; ips with anytime intervals where the policy that ran learnt",
+        ),
+    ] = None
+    level: Annotated[float, typer.Option(help="Level of all intervals.")] = 0.95
+    reward_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            help="Bounds of rewards, for anytime.", show_default="what the log knows: 0 1 for a logistic link"
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Where the chosen bandit is written."""
+
+    save: Annotated[
+        Path | None, Given(help="File for the chosen bandit, as it was judged, if settings can be told apart.")
+    ] = None
+    save_tied: Annotated[bool, typer.Option("--save-tied", help="Save it also where nothing is told apart.")] = False
 
 
 @expanded
@@ -26,7 +57,7 @@ def tune(
     *,
     learn: Annotated[float, typer.Option(help="Share of the rows that teach.")] = 0.5,
     choose: Annotated[float, typer.Option(help="Share of the rows that choose; the others report.")] = 0.25,
-    estimator: Annotated[str, typer.Option(help=f"{', '.join(tuning.ESTIMATORS)}.")] = "dr",
+    how: TuningInterval,
     floor: Annotated[float, typer.Option(help="Share of uniform choices of the bandit.")] = 0.0,
     slots: Annotated[int | None, Given(help="Number of disjoint slots, for a log of one context a row.")] = None,
     loss: Annotated[
@@ -35,30 +66,33 @@ def tune(
             help="Reward of a decision that one gives up for exploring.", show_default="5 % of the highest estimate"
         ),
     ] = None,
-    level: Annotated[float, typer.Option(help="Level of all intervals.")] = 0.95,
     draws: Annotated[int, typer.Option(help="Monte Carlo draws a row for policies that need them.")] = 1000,
     reading: LogReading,
-    save: Annotated[Path | None, Given(help="File for the chosen bandit, as it was judged.")] = None,
+    saving: Saving,
 ) -> None:
     """Choose the settings of a bandit from a log: some rows teach, the next choose, and the last report."""
     from dither.cli import terminal
 
-    if save is not None:
-        files.inside(save)
+    if saving.save is not None:
+        files.inside(saving.save)
     rules = reading.usable
     _no_world(log)
     with in_words_of_the_command():
         logged = sources.LogSource(log, **reading.source).whole({"features", "K", "arms"})
         tuned = tuning.tune(
-            logged, algorithm, learn=learn, choose=choose, estimator=estimator, floor=floor, slots=slots, loss=loss,
-            level=level, draws=draws, **rules,
+            logged, algorithm, learn=learn, choose=choose, floor=floor, slots=slots, loss=loss,
+            draws=draws, **vars(how), **rules,
         )  # fmt: skip
     console = terminal.console()
     console.print(_table(tuned))
     terminal.said(console, tuned.says)
-    if save is not None:
-        tuned.bandit.save(save)
-        terminal.written(console, [save])
+    if saving.save is not None and not (tuned.told or saving.save_tied):
+        terminal.said(
+            console, [f"Nothing is saved to {saving.save}, as nothing was told apart: ask for it with --save-tied."]
+        )
+    elif saving.save is not None:
+        tuned.bandit.save(saving.save)
+        terminal.written(console, [saving.save])
 
 
 def _no_world(log: Path) -> None:
@@ -81,12 +115,7 @@ def _table(tuned: tuning.Tuned) -> Any:
         numbers=[f"{tuned.tried[0].estimate.level:.0%} interval", *names],
     )
     for one in tuned.tried:
-        gap = "highest" if one.spec == tuned.best else _interval(one.gap, sign="+")
-        value = _interval(one.estimate)
+        gap = "highest" if one.spec == tuned.best else tuning.in_ends(one.gap, sign="+")
+        value = tuning.in_ends(one.estimate)
         table.add_row(str(one.spec), value, gap, f"{one.explores:.2f}", f"{one.estimate.ess:,.0f}")
     return table
-
-
-def _interval(one: Estimate | Difference, *, sign: str = "") -> str:
-    low, high = one.interval
-    return f"{one.value:{sign}.4g} [{low:{sign}.4g}, {high:{sign}.4g}]"

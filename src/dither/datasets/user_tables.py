@@ -93,6 +93,7 @@ def _frame(data: str | Path, target: str | None, *, cache: str | Path | None) ->
         columns = {name: table.column(j) for j, name in enumerate(table.columns)}
         frame = pl.DataFrame({n: x.tolist() if x.dtype == object else x for n, x in columns.items()})
     frame = frame.fill_nan(None).with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    frame = frame.with_columns(pl.col(pl.String).str.normalize("NFC"))  # an accent is one however it was typed
     if target is None:
         raise ValueError(f"name the column of labels (target=, or --target): {data} has {', '.join(frame.columns)}")
     errors.among(f"column of {data}", target, frame.columns)
@@ -133,6 +134,8 @@ def _labels(column: Any, *, target: str, data: object) -> np.ndarray:
     """The target as whole numbers, other numbers, or text."""
     import polars as pl
 
+    if not column.dtype.is_numeric() and column.dtype not in (pl.Boolean, pl.String):
+        raise _no_feature(target, column.dtype, data)
     distinct = column.n_unique()
     if distinct < 2:
         raise ValueError(f"the target {target} of {data} has one class only, {column[0]!r}: nothing to choose")
@@ -142,12 +145,12 @@ def _labels(column: Any, *, target: str, data: object) -> np.ndarray:
                 f"the target {target} of {data} has {distinct:,} distinct numbers: it looks like a regression target, "
                 f"and an arm is a class (at most {NUMBERS}); cut it into classes first"
             )
+        if column.dtype.is_integer() and column.abs().max() >= 2**53:  # as floats two of them may be one
+            return np.array(column.cast(pl.String).to_list())
         y = column.cast(pl.Float64).to_numpy()
         if not np.isfinite(y).all():
             raise ValueError(f"the target {target} of {data} holds infinity: a label must be known")
         return y.astype(np.int64) if np.array_equal(y, np.floor(y)) and np.abs(y).max() < 2**53 else y
-    if column.dtype not in (pl.Boolean, pl.String):
-        raise _no_feature(target, column.dtype, data)
     if distinct > CLASSES:
         raise ValueError(
             f"the target {target} of {data} has {distinct:,} classes in {len(column):,} rows: it looks like an "
@@ -165,6 +168,7 @@ def _features(frame: Any, *, fill: float | None, data: object) -> np.ndarray:
         if column.dtype == pl.String:
             levels = column.n_unique()
             if levels > LEVELS:
+                tabular.no_numbers_with_zeros(column, data)
                 raise ValueError(
                     f"column {column.name} of {data} has {levels:,} distinct texts, such as {column[0]!r}, and one-hot "
                     f"takes at most {LEVELS}: remove it, or put its levels into groups"

@@ -5,7 +5,7 @@ editor completes its fields, and finds one that is misspelt.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, TypedDict
 
 import numpy as np
@@ -37,6 +37,7 @@ class Decision:
     propensity_kind: Kind
     propensity_se: float | None  # standard error; None where exact
     z: float | Numbers | None = None  # what was drawn: one number for all arms, or one for each arm, (K,)
+    learnt: int | None = field(default=None, repr=False, compare=False)  # rewards that the policy had learnt by then
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Decisions:
     propensity_kind: Kind  # of all that are not certain: an arm that alone can be shown has probability 1
     propensity_se: Numbers | None  # (B,)  0 where certain; None where exact
     z: Numbers | None = None  # (B,) or (B, K)
+    learnt: int | None = field(default=None, repr=False, compare=False)  # as of `Decision`
 
 
 @dataclass(frozen=True)

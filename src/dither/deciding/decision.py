@@ -86,7 +86,7 @@ class Outcome(Protocol):
 class Choice:
     """What was decided of a request. It is valid until the bandit learns more."""
 
-    __slots__ = ("arm", "basis", "demands", "kind", "p", "parts", "request", "se", "z")
+    __slots__ = ("arm", "basis", "demands", "kind", "learnt", "p", "parts", "request", "se", "z")
 
     def __init__(
         self,
@@ -95,19 +95,24 @@ class Choice:
         shown: tuple[Any, ...],
         basis: Basis | None = None,
         parts: Sequence["Choice"] = (),
+        learnt: int | None = None,
     ) -> None:
         """What is shown: arm, propensity, kind, standard error, z.
 
         basis : None where it was made elsewhere; parts : of a batch whose requests were decided in turn
+        learnt : how many rewards the policy had learnt, where it was made elsewhere; None: nobody says
         """
         self.request, self.demands, self.basis, self.parts = request, demands, basis, parts
         self.arm, self.p, self.kind, self.se, self.z = shown
+        if parts:
+            learnt = parts[0].learnt  # nothing is learnt between parts
+        self.learnt: int | None = learnt if basis is None else basis.now.t - 1
 
     @property
     def decision(self) -> Decision | Decisions:
         """As a user gets it."""
         kind = Decision if len(self.request.shape) == 1 else Decisions
-        return kind(self.arm, self.p, self.kind, self.se, self.z)
+        return kind(self.arm, self.p, self.kind, self.se, self.z, self.learnt)
 
     @property
     def floor(self) -> Any:

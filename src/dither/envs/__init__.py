@@ -10,6 +10,7 @@ from dither.envs.heavy import ContaminatedNoise, ParetoNoise, StudentNoise
 from dither.envs.linear import Linear
 from dither.envs.masked import Masked
 from dither.envs.misspecified import Misspecified
+from dither.envs.noised import Noised
 from dither.envs.replay import Replay
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Logistic",
     "Masked",
     "Misspecified",
+    "Noised",
     "ParetoNoise",
     "Poisson",
     "Probit",

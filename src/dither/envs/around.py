@@ -53,6 +53,24 @@ class Within(Around):
         return Pair(self.at(run, t, len(out)), inner)
 
     @property
+    def reward_noise(self) -> Callable[..., Any]:
+        """The noise within; AttributeError where the environment within has none."""
+        return self._unpacked(self.env.reward_noise)
+
+    @property
+    def rewards(self) -> Callable[..., Any]:
+        """The rewards within; AttributeError where the environment within adds noise."""
+        return self._unpacked(self.env.rewards)
+
+    def _unpacked(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """The rule of the environment within, told of its own run."""
+
+        def answer(rng: np.random.Generator, first: Any, run: Pair, X: Any, mean: Any, more: Pair, t: int) -> Any:
+            return base.told(rule, rng, first, base.RoundsOfRun(run.inner, X, mean, more.inner, t))
+
+        return answer
+
+    @property
     def offered(self) -> Callable[..., np.ndarray]:
         """The arms on offer within; AttributeError where the environment within does not say."""
         rule = self.env.offered

@@ -8,6 +8,9 @@
         def reward_noise(self, rng, n): ...     # returns what is added to the means, (n, K), or None for nothing
         def rewards(self, rng, mean): ...       # or, in its place: returns the rewards (n, K) of these means
 
+Noise and rewards may depend on more: `reward_noise` and `rewards` are told what they name of run, X, mean, more and t,
+as in `reward_noise(self, rng, n, X, t)`.
+
 Each method draws from the stream that it is given and from no other, and makes one kind of draw. Then n rounds at once
 are the same as n rounds one by one.
 
@@ -20,7 +23,7 @@ first of the n contexts. A world that changes with time needs it.
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -50,18 +53,26 @@ class Environment(Protocol):
 
 @runtime_checkable
 class Noisy(Protocol):
-    """Rewards are the means, plus noise that does not depend on the means."""
+    """Rewards are the means, plus noise."""
 
-    def reward_noise(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
-        """Return the noise of the next n rounds, (n, K), which is added to the means; None for no noise."""
+    @property
+    def reward_noise(self) -> Callable[..., Any]:
+        """reward_noise(rng, n), and those of `RoundsOfRun` that it names: return the noise of the next n rounds.
+
+        It is (n, K), has the expectation 0 and is added to the means; None for no noise.
+        """
 
 
 @runtime_checkable
 class Paying(Protocol):
     """Rewards are drawn from the means. An environment that has `rewards` is not asked for `reward_noise`."""
 
-    def rewards(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-        """Return the rewards (n, K) of the next n rounds, whose expectations are `mean` (n, K)."""
+    @property
+    def rewards(self) -> Callable[..., Any]:
+        """rewards(rng, mean), and those of `RoundsOfRun` that it names: return the rewards of the next n rounds.
+
+        They are (n, K), and their expectations are `mean` (n, K).
+        """
 
 
 @runtime_checkable
@@ -70,6 +81,43 @@ class Offering(Protocol):
 
     def offered(self, run: Any, rng: np.random.Generator, X: np.ndarray, more: Any) -> np.ndarray:
         """Return which arms are on offer in the n rounds X, (n, K) of True and False; at least one in each round."""
+
+
+class RoundsOfRun(NamedTuple):
+    """n rounds of one run, of which noise and rewards may depend on all. It is not to be written into."""
+
+    run: Any  # what `start` returned; in a world that changes, as it was at the start
+    X: np.ndarray  # (n, K, d), or (n, d) with disjoint slots
+    mean: np.ndarray  # (n, K)
+    more: Any  # what `fill` returned with the contexts
+    t: int  # the round of the first of them, from 1 on
+
+
+def noise(env: Any, rng: np.random.Generator, at: RoundsOfRun) -> Any:
+    """What `env.reward_noise` gives for these rounds."""
+    return told(env.reward_noise, rng, len(at.mean), at)
+
+
+def rewards(env: Any, rng: np.random.Generator, at: RoundsOfRun) -> Any:
+    """What `env.rewards` gives for these rounds."""
+    return told(env.rewards, rng, at.mean, at)
+
+
+def told(rule: Callable[..., Any], rng: np.random.Generator, first: Any, at: RoundsOfRun) -> Any:
+    """Call rule(rng, first, ...) with those parts of the rounds that it names after these two."""
+    return rule(rng, first, **{name: getattr(at, name) for name in _names(rule)})
+
+
+def depends(env: Any) -> bool:
+    """Whether the noise or the rewards depend on more than the means."""
+    rule = env.rewards if hasattr(env, "rewards") else env.reward_noise
+    return bool(_names(rule))
+
+
+def _names(rule: Callable[..., Any]) -> tuple[str, ...]:
+    """The parts of rounds that a rule names behind the two that it always takes, of which one may be `mean`."""
+    takes = list(inspect.signature(rule).parameters)[2:]
+    return tuple(name for name in RoundsOfRun._fields if name in takes)
 
 
 def fill(env: Any, run: Any, rng: np.random.Generator, out: np.ndarray, *, t: int) -> Any:

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 from dither.base import errors, forks
-from dither.features import arm_ids, catalogue_events, declared, records
+from dither.features import arm_ids, catalogue_events, declared, records, tokens, values
 from dither.features.arm_ids import id_text
 from dither.features.catalogue_events import ArmEvent, whole
 from dither.features.encoder import SAME, Features, checked
 
 FORMAT = 1
 RETIRED = ("error", "keep")
-CHANGES = ("_events", "_records", "_slots", "_ids", "_offered", "_A", "_active", "_compared")  # what events change
+CHANGES = ("_events", "_records", "_slots", "_ids", "_before", "_offered", "_A", "_active", "_compared")  # by events
 _LOOKED_AT = 5000  # ids that are compared with an unknown one, which takes a tenth of a second
 
 
@@ -41,8 +41,8 @@ class Catalogue:
     arms : id -> record; or a list of records, or a frame, whose field `id` is the id
     id : the name of that field
 
-    An id is a text; a number is written as text. A record is as for `Features.encode`. Calls from many threads are
-    safe.
+    An id is a text in Unicode's form NFC; a number is written as text. A record is as for `Features.encode`. Calls from
+    many threads are safe.
 
     Raises ValueError for records that the features cannot take, and TypeError for what is no record. After an error the
     catalogue is as it was before.
@@ -56,6 +56,7 @@ class Catalogue:
         self._records: dict[str, dict[str, Any]] = {}  # the last one of each id
         self._slots: dict[str, int] = {}
         self._ids: list[str] = []  # by slot
+        self._before: dict[str, str] = {}  # NFC -> an id in another form, in a history from before ids were NFC
         self._offered = np.zeros(0, dtype=bool)  # by slot, with room for more
         self._A = np.zeros((0, self.features.of_width))  # by slot, with room for more
         self._active: tuple[np.ndarray, tuple[str, ...]] | None = None  # rows and ids on offer; None: look again
@@ -100,7 +101,7 @@ class Catalogue:
 
     def __contains__(self, id: Any) -> bool:
         try:
-            slot = self._slots.get(id_text(id))
+            slot = self._slots.get(self._spelt(id))
         except ValueError:  # what can be no id
             return False
         return slot is not None and bool(self._offered[slot])
@@ -108,7 +109,7 @@ class Catalogue:
     def add(self, id: Any, record: Any = None) -> int:
         """A new arm. -> the version. Raises ValueError for an id that was there before."""
         with self._changing():
-            id = id_text(id)
+            id = self._spelt(id)
             if id in self._slots:
                 cure = "change it" if self._offered[self._slots[id]] else "restore it, or change it and restore it"
                 raise ValueError(f"the arm {id!r} is in the catalogue: {cure}; or take another id")
@@ -326,6 +327,8 @@ class Catalogue:
         if event.what == "add":
             self._slots[event.id] = slot
             self._ids.append(event.id)
+            if (form := tokens.nfc(event.id)) != event.id:
+                self._before.setdefault(form, event.id)
         if event.what != "change":
             self._offered[slot] = event.what != "retire"
         self._events.append(event)
@@ -359,12 +362,18 @@ class Catalogue:
 
     def _there(self, id: Any) -> str:
         """The id as text. Raises LookupError, with ids that are spelt alike, for an unknown id."""
-        id = id_text(id)
+        id = self._spelt(id)
         if id not in self._slots:
             near = difflib.get_close_matches(id, self._ids[:_LOOKED_AT], n=3)
             like = f"spelt alike are {', '.join(map(repr, near))}" if near else f"it has {self.slots} ids; add it first"
             raise LookupError(f"no arm {id!r} in the catalogue: {like}")
         return id
+
+    def _spelt(self, id: Any) -> str:
+        """An id as text, as this catalogue has it. Raises ValueError as `id_text` does."""
+        text = id_text(id)
+        raw = values.text(id) if isinstance(id, str) else text
+        return raw if raw in self._slots else self._before.get(text, text)
 
     def _rows(self, arms: Any, retired: str) -> np.ndarray:
         """The rows of these arms, (K,) or (B, K)."""

@@ -1,16 +1,19 @@
-"""Ids of arms: one rule for whoever takes them. An id is a text that is not empty, or a whole number."""
+"""Ids of arms: one rule for whoever takes them. An id is a text that is not empty, or a whole number.
 
-from collections.abc import Mapping, Sequence
+A text is brought to Unicode's form NFC, so that an id is the same however its accents were typed.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dither.deciding import inputs
-from dither.features import records, values
+from dither.features import records, tokens, values
 
 
 def id_text(id: Any) -> str:
     """An id as text. Raises ValueError for what is neither a text nor a whole number."""
     if isinstance(id, str) and id:
-        return inputs.storable(id if type(id) is str else values.text(id))
+        return inputs.storable(tokens.nfc(id if type(id) is str else values.text(id)))
     if isinstance(id, bool) or not hasattr(id, "__index__"):
         raise ValueError(f"an id must be a text that is not empty, or a whole number; got {id!r}")
     return str(id.__index__())
@@ -25,6 +28,15 @@ def id_texts(arms: Any) -> tuple[str, ...]:
     if len(set(texts)) != len(texts):
         raise ValueError(f"arms must be different ids, got {len(texts)} ({len(set(texts))} different): {list(texts)}")
     return texts
+
+
+def spelt(id: Any, among: Collection[str]) -> str:
+    """An id as text, in the form that it has among others: older ledgers have ids in other forms than NFC."""
+    text = values.text(id) if isinstance(id, str) else str(id)
+    form = tokens.nfc(text)
+    if text in among or form.isascii():
+        return text if text in among else form
+    return form if form in among else next((one for one in among if tokens.nfc(one) == form), form)
 
 
 def id_list(arms: Any) -> Sequence[Any]:

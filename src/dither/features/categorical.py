@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dither.features import hashing, kind, transformers
+from dither.features import hashing, kind, tokens, transformers
 from dither.features.values import category
 
 _KEPT = 1 << 16  # hashed values that are remembered: about 10 MB
@@ -19,6 +19,7 @@ class Category(kind.ListedKind):
 
     values : what the field can be, as texts (`values.category`); None: to be fitted
     unknown, missing : "zero": all columns are 0; "column": one more column has a 1; "error": it is refused
+    version : of the rule for texts (`tokens`): 2; that of files of before is 1
     most, least : a fit keeps the `most` frequent values, of those that came at least `least` times
     """
 
@@ -27,13 +28,18 @@ class Category(kind.ListedKind):
     missing: str = "zero"
     most: int | None = None
     least: int = 1
+    version: int = tokens.VERSION
     name: ClassVar[str] = "category"
-    read, _learn = staticmethod(category), staticmethod(transformers.categories)
+    _learn = staticmethod(transformers.categories)
     _list, _mark = "values", "="
+
+    def read(self, value: Any) -> str:
+        """The name of a category."""
+        return category(value, self.version)
 
     def write(self, column: Sequence[Any], out: np.ndarray) -> kind.Gaps:
         """Set the column of each value to 1."""
-        return _one_hot(column, out, self._place, lambda text: -1)
+        return _one_hot(self.read, column, out, self._place, lambda text: -1)
 
     def __str__(self) -> str:
         return "category, not fitted" if self.values is None else f"category, {len(self.values)} values"
@@ -56,7 +62,11 @@ class Hashed(kind.HashedKind):
 
     def write(self, column: Sequence[Any], out: np.ndarray) -> kind.Gaps:
         """Set the column of each value to 1."""
-        return _one_hot(column, out, self._place, self._column)
+        return _one_hot(self.read, column, out, self._place, self._column)
+
+    def read(self, value: Any) -> str:
+        """The name of a category."""
+        return category(value, self.version)
 
     def _column(self, text: str) -> int:
         if len(self._place) >= _KEPT:
@@ -69,7 +79,11 @@ class Hashed(kind.HashedKind):
 
 
 def _one_hot(
-    column: Sequence[Any], out: np.ndarray, places: Mapping[str, int], other: Callable[[str], int]
+    read: Callable[[Any], str],
+    column: Sequence[Any],
+    out: np.ndarray,
+    places: Mapping[str, int],
+    other: Callable[[str], int],
 ) -> kind.Gaps:
     """Set one place in each row of out (n, width) to 1, that of the value.
 
@@ -82,7 +96,7 @@ def _one_hot(
     gone, odd = [], []
     if -1 in at:
         for i in [i for i, place in enumerate(at) if place < 0]:
-            text = kind.at(i, category, column[i])
+            text = kind.at(i, read, column[i])
             if text is None:
                 gone.append(i)
                 continue

@@ -1,4 +1,4 @@
-"""How many values were missing or unknown, by field."""
+"""How many values were missing or unknown, and in how many texts words cancelled, by field."""
 
 import threading
 from collections import Counter
@@ -11,15 +11,16 @@ class Counts:
     """Counts that many threads add to. After a fork, the child goes on from what the parent had."""
 
     def __init__(self) -> None:
-        self.missing, self.unknown = Counter[str](), Counter[str]()
+        self.missing, self.unknown, self.cancelled = Counter[str](), Counter[str](), Counter[str]()
         self._lock = threading.Lock()
         forks.tell(self)
 
     def add(self, gaps: Sequence[tuple[str, str, int]]) -> None:
-        """Add (rule, field, n), where the rule is "missing" or "unknown"."""
+        """Add (what, field, n), where what is "missing", "unknown" or "cancelled"."""
+        of = {"missing": self.missing, "unknown": self.unknown, "cancelled": self.cancelled}
         with self._lock:
-            for rule, name, n in gaps:
-                (self.missing if rule == "missing" else self.unknown)[name] += n
+            for what, name, n in gaps:
+                of[what][name] += n
 
     def _forked(self) -> None:
         """Called in the child of a fork: a lock that no thread of the parent holds."""

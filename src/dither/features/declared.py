@@ -11,6 +11,8 @@ from dither.features import records
 from dither.features.kind import Kind
 from dither.features.kinds import KINDS, Category
 
+BEFORE = {"version": 1, "signed": True}  # settings that files of the format 1 do not have, and what was so then
+
 
 def fields(side: str, kinds: Any) -> dict[str, Any]:
     """The fields of a side and their kinds."""
@@ -69,15 +71,26 @@ def crosses(cross: Any, context: Mapping[str, Kind], arm: Mapping[str, Kind]) ->
 
 
 def settings(kind: Kind) -> dict[str, Any]:
-    """A kind as JSON has it."""
+    """A kind as JSON has it. What means the same as before there was a setting is left out, as it was then."""
     values = {part.name: getattr(kind, part.name) for part in dataclasses.fields(kind)}  # type: ignore[arg-type]
     lists = {name: list(value) if isinstance(value, tuple) else plain(value) for name, value in values.items()}
-    return {"kind": kind.name} | lists
+    return {"kind": kind.name} | {n: value for n, value in lists.items() if n not in BEFORE or value != BEFORE[n]}
 
 
 def of_settings(settings: Mapping[str, Any]) -> Kind:
     """The kind that `settings` wrote."""
-    return KINDS[settings["kind"]](**{name: value for name, value in settings.items() if name != "kind"})
+    return KINDS[settings["kind"]](**{name: value for name, value in _whole(settings).items() if name != "kind"})
+
+
+def format(sides: Mapping[str, Mapping[str, Kind]]) -> int:
+    """The number of the format that holds these fields: 1 where no setting is newer."""
+    return 1 + any(name in settings(kind) for kinds in sides.values() for kind in kinds.values() for name in BEFORE)
+
+
+def _whole(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a kind with what they mean where they say nothing."""
+    of_kind = {part.name for part in dataclasses.fields(KINDS[settings["kind"]])}
+    return {name: value for name, value in BEFORE.items() if name in of_kind} | dict(settings)
 
 
 def canonical(value: Any) -> bytes:
@@ -110,5 +123,6 @@ def difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 def _short(settings: Mapping[str, Any] | None) -> str:
     if settings is None:
         return "not there"
-    rules = (f", {rule}={settings[rule]!r}" for rule in ("unknown", "missing") if rule in settings)
+    whole = _whole(settings)
+    rules = (f", {rule}={whole[rule]!r}" for rule in ("unknown", "missing", "version") if rule in whole)
     return str(of_settings(settings)) + "".join(rules)

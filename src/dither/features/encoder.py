@@ -26,7 +26,7 @@ from dither.base import errors
 from dither.features import column_layout, counts, declared, records
 from dither.features.kind import Kind, Wrong
 
-FORMAT = 1
+FORMAT = 2  # 2: kinds may have a version of the rule for texts, and texts may be unsigned
 SETTINGS = ("intercept", "form", "slots", "absent")  # besides the fields and the crosses
 FORMS = ("shared", "disjoint", "hybrid")
 CURES = {  # of a value that a rule refuses
@@ -103,6 +103,11 @@ class Features:
     def unknown(self) -> dict[str, int]:
         """Field -> how many unknown values were encoded, by this object in this process."""
         return dict(self._counts.unknown)
+
+    @property
+    def cancelled(self) -> dict[str, int]:
+        """Field -> how many texts were encoded, by this object in this process, in which words cancelled (`Text`)."""
+        return dict(self._counts.cancelled)
 
     @property
     def fingerprint(self) -> str:
@@ -239,7 +244,8 @@ class Features:
     @property
     def described(self) -> dict[str, Any]:
         """What `to_bytes` writes, as lists and dicts."""
-        return {"format": FORMAT, "fingerprint": self.fingerprint, "features": self.settings}
+        number = declared.format(self._sides)
+        return {"format": number, "fingerprint": self.fingerprint, "features": self.settings}
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Features":
@@ -355,6 +361,8 @@ class Features:
                 gaps = kind.write(column, out[:, at])
             except Wrong as reason:
                 raise ValueError(f"{name!r} of {called_at(reason.place)} {reason}") from None
+            if gaps.cancelled:
+                numbers.append(("cancelled", name, len(gaps.cancelled)))
             for rule, places in (("missing", gaps.missing), ("unknown", gaps.unknown)):
                 if not places:
                     continue

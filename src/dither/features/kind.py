@@ -10,17 +10,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dither.base import errors
-from dither.features import records, values
+from dither.features import records, tokens, values
 from dither.features.values import Odd
 
 RULES = ("zero", "column", "error")
 
 
 class Gaps(NamedTuple):
-    """The places of values that were missing, and of those that were unknown."""
+    """The places of values that were missing, of those that were unknown, and of texts in which words cancelled."""
 
     missing: Sequence[int] = ()
     unknown: Sequence[int] = ()
+    cancelled: Sequence[int] = ()
 
 
 class Wrong(ValueError):
@@ -71,9 +72,11 @@ class HashedKind(Kind):
 
     width: int = 32
     missing: str = "zero"
+    version: int = tokens.VERSION  # of the rule for texts (`tokens`)
 
     def __post_init__(self) -> None:
         errors.at_least("width", self.width, 1)
+        _known(self.version)
         super().__post_init__()
 
     def of_values(self, field: str) -> list[str]:
@@ -84,21 +87,26 @@ class HashedKind(Kind):
 class ListedKind(Kind):
     """A kind with a column for each text of a list, which is stated or fitted, and perhaps for what is not in it."""
 
-    read: ClassVar[Any]  # the function that makes of a value its text, or texts
     _learn: ClassVar[Any]  # the function that makes of these the list
     _list: ClassVar[str]  # the name of the setting that has the list
     _mark: ClassVar[str]  # what stands between the field and the text in the name of a column
     most: int | None
     least: int
+    version: int  # of the rule for texts (`tokens`)
     _place: dict[str, int]  # text -> its column
 
     def __post_init__(self) -> None:
         super().__post_init__()
         errors.at_least("most", self.most, 1, or_none=True)
         errors.at_least("least", self.least, 1)
+        _known(self.version)
         if self.fitted:
-            object.__setattr__(self, self._list, texts(self._list, getattr(self, self._list)))
+            object.__setattr__(self, self._list, texts(self._list, getattr(self, self._list), self.version))
         object.__setattr__(self, "_place", {text: i for i, text in enumerate(getattr(self, self._list) or ())})
+
+    def read(self, value: Any) -> Any:
+        """The text of a value, or its texts."""
+        raise NotImplementedError
 
     @property
     def fitted(self) -> bool:
@@ -123,7 +131,15 @@ def at(i: int, rule: Any, value: Any) -> Any:
         raise Wrong(i, str(reason)) from None
 
 
-def texts(what: str, names: Any) -> tuple[str, ...]:
+def _known(version: Any) -> None:
+    """Raise ValueError for a number that no rule for texts has."""
+    if version not in range(tokens.FIRST, tokens.VERSION + 1):
+        raise ValueError(
+            f"version must be the number of a rule for texts, {tokens.FIRST} to {tokens.VERSION}; got {version!r}"
+        )
+
+
+def texts(what: str, names: Any, version: int) -> tuple[str, ...]:
     """Different names of categories, or words."""
     names = records.column(names)
     if isinstance(names, str) or not isinstance(names, Sequence):
@@ -131,7 +147,7 @@ def texts(what: str, names: Any) -> tuple[str, ...]:
     if not names:
         raise ValueError(f"{what} must be a list of at least one value, got none: leave it out to have it fitted")
     try:
-        categories = tuple(values.category(name) for name in names)
+        categories = tuple(values.category(name, version) for name in names)
     except Odd as reason:
         raise ValueError(f"{what} {reason}") from None
     if (twice := errors.repeated(categories)) is not None:

@@ -136,7 +136,7 @@ def _json(value: Any, where: str) -> Any:
         if isinstance(value, str):
             return values.text(value)
         if values.bag(value):
-            return values.words(value)
+            return values.texts(value)
         if isinstance(value, (bool, np.bool_)):
             return bool(value)
         x = values.number(value)

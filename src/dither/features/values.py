@@ -1,23 +1,24 @@
 """Single values of fields: which of them are missing, and what a category, a number and a text are.
 
 missing     None, NaN (of decimal too), and what pandas and NumPy have for them (NA, NaT)
-category    a text as it is; a whole number as its digits, so that 3, 3.0 and "3" are one; True is "True"
+category    a text in the form NFC; a whole number as its digits, so that 3, 3.0 and "3" are one; True is "True"
 number      real numbers, Decimals, True (1) and False (0); a text such as "3" is no number
-words       a text, cut into its runs of letters and digits, in lower case; or several texts, as they are
+words       a text, cut by the rule of `tokens`; or several texts in the form NFC, as they are
+
+The rules for texts have a number, `tokens.VERSION`. By the first one, texts were not brought to NFC.
 """
 
 import decimal
 import math
 import numbers
-import re
 from collections.abc import Set
 from typing import Any
 
 import numpy as np
 
 from dither.base.errors import LARGEST
+from dither.features import tokens
 
-WORD = re.compile(r"\w+")
 _WHOLE = 2.0**53  # up to here float64 has every whole number
 
 
@@ -46,10 +47,10 @@ def text(value: str) -> str:
     return str.__str__(value)
 
 
-def category(value: Any) -> str:
+def category(value: Any, version: int = tokens.VERSION) -> str:
     """The name of a category."""
     if isinstance(value, str):
-        return text(value)
+        return _form(text(value), version)
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
     if real(value) and isinstance(value, numbers.Integral) and abs(int(value)) < LARGEST:
@@ -75,14 +76,23 @@ def number(value: Any) -> float:
     raise Odd(f"must be a number, got {value!r}{cure}")
 
 
-def words(value: Any) -> list[str]:
+def words(value: Any, version: int = tokens.VERSION) -> list[str]:
     """The words of a text, or the texts of a bag."""
     if isinstance(value, str):
-        return WORD.findall(value.casefold())
+        return tokens.words(text(value), version)
+    return [_form(word, version) for word in texts(value)]
+
+
+def texts(value: Any) -> list[str]:
+    """The texts of a bag as they are, those of a set in the order of the alphabet."""
     if bag(value) and all(isinstance(word, str) for word in value):
-        texts = [text(word) for word in value]
-        return sorted(texts) if isinstance(value, Set) else texts
+        each = [text(word) for word in value]
+        return sorted(each) if isinstance(value, Set) else each
     raise Odd(f"must be a text or a list of texts, got {value!r}")
+
+
+def _form(text: str, version: int) -> str:
+    return text if version == tokens.FIRST else tokens.nfc(text)
 
 
 def bag(value: Any) -> bool:

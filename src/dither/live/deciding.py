@@ -22,15 +22,26 @@ from dither.live import beside, requests
 from dither.live.learner import Learner
 from dither.live.requests import Call
 from dither.live.taught import grow
-from dither.log import Ledger, record, schema
+from dither.log import Ledger, acting, record, schema
+from dither.log.database.committing import Stale
+from dither.log.database.lessons import DecisionBasis
 from dither.log.record import Recorder
 
 STORED = ("all", "shown")
 
 
+class Begun(NamedTuple):
+    """A call before anything is drawn, and before any lock."""
+
+    time: datetime  # of the decision
+    request: Request | None  # None where there is a catalogue
+    changes: int  # the mark of what this process knew of the ledger, before it used any of it
+
+
 class Entry(NamedTuple):
     """A decision, or a batch of them, before it is stored."""
 
+    basis: DecisionBasis
     choice: Choice
     rows: list[dict[str, Any]]
     lessons: list[dict[str, Any]]  # for each row, what its reward teaches
@@ -64,9 +75,10 @@ class Decider:
         """bandit : the one that acts; learner : whom it follows; shadow : the one that was passed."""
         self.bandit, self.rule, self.catalogue = bandit, rule, catalogue
         self._ledger, self._learner = ledger, learner
-        self.shadow, self._number = shadow, 0 if shadow is None else learner.stands.shadow_facts.number
+        self.shadow, self._shadow_facts = shadow, None if shadow is None else learner.stands.shadow_facts
         self._version = -1  # of what was learnt, as it is followed
-        ruled = None if rule is None else f"a rule, explored {rule.explore}"
+        self._learnt: tuple[int, int | None] = 0, None  # the last batch of it, and the mark of this batch
+        ruled = None if rule is None else f"{acting.RULE} {rule.explore}"
         constants = record.constants(bandit if rule is None else None, policy=ruled)
         self._recorder = Recorder(kept.store == "all", False, kept.probabilities and rule is None, False, constants)
         self.follow()
@@ -77,17 +89,17 @@ class Decider:
         """Decide from what is learnt by now."""
         with self._learner.lock:
             stands = self._learner.stands
-            if stands.version == self._version:
+            if stands.version == self._version or stands.torn:
                 return
             self.bandit.follow(stands.bandit)
             facts = stands.shadow_facts
-            if facts.number != self._number:
-                self.shadow, self._number = copy.deepcopy(stands.shadow), facts.number
+            if facts != self._shadow_facts:  # with its bytes: in a ledger that was restored, numbers come again
+                self.shadow, self._shadow_facts = copy.deepcopy(stands.shadow), facts
                 if self.shadow is not None:
                     self.shadow.reseed()
             elif self.shadow is not None and stands.shadow is not None:
                 self.shadow.follow(stands.shadow)
-            self._version = stands.version
+            self._version, self._learnt = stands.version, (stands.batch, stands.mark)
             judged = [one for one in (self.bandit, self.shadow) if one is not None]
             self._clocked = [one for one in judged if one.clocked]
 
@@ -107,17 +119,22 @@ class Decider:
     # A decision
 
     def decide(self, call: Call) -> Entry:
-        """One request, or B."""
-        time, request = self.time(call), self.early(call)
+        """One request, or B. Raises Stale where what this process knows of the ledger changes meanwhile."""
+        begun = self.begun(call)
         with self._learner.lock:
-            return self.entry(self.choose(self.request(request, call, time)), call, time)
+            return self.entry(self.choose(self.request(begun, call)), call, begun)
 
-    def time(self, call: Call) -> datetime:
-        """The time of the decision: now, where none is given."""
-        return datetime.now(UTC) if call.time is None else schema.moment(call.time)
+    def begun(self, call: Call) -> Begun:
+        """The call, before any lock, as the ledger may be asked for names."""
+        database = self._ledger.database
+        changes = database.mark
+        time = datetime.now(UTC) if call.time is None else schema.moment(call.time)
+        begun = Begun(time, self._early(call), changes)
+        if database.mark != changes:  # this call has named the features
+            raise Stale
+        return begun
 
-    def early(self, call: Call) -> Request | None:
-        """The request, before any lock, as the ledger may be asked for names; None where there is a catalogue."""
+    def _early(self, call: Call) -> Request | None:
         if self.catalogue is not None:
             return None
         if self.bandit.slots is not None:
@@ -138,10 +155,10 @@ class Decider:
             return self.bandit.read(call.context, call.mask)
         return requests.read(self.bandit, None, call)
 
-    def request(self, early: Request | None, call: Call, time: Any) -> Request:
+    def request(self, begun: Begun, call: Call) -> Request:
         """The whole request. What was learnt is locked, since the bandit may grow and stands at the time from here."""
-        self._stand(time)
-        request = early or requests.read(self.bandit, self.catalogue, call)
+        self._stand(begun.time)
+        request = begun.request or requests.read(self.bandit, self.catalogue, call)
         if call.values is None and call.minimum is None and call.baseline is None and self.bandit.baseline is None:
             return request
         return requests.demanding(self.bandit, self.catalogue, request, call)
@@ -150,12 +167,14 @@ class Decider:
         """The choice: of the rule, where one acts."""
         return self.bandit.decide(request) if self.rule is None else self.rule.decide(request)
 
-    def entry(self, choice: Choice, call: Call, time: Any) -> Entry:
+    def entry(self, choice: Choice, call: Call, begun: Begun) -> Entry:
         """The choice with its rows."""
         extra = self._extra(choice, call.extra)
-        rows = self._recorder.rows(choice, id=call.id, time=time, extra=extra)
-        slots, batch = self.bandit.slots is not None, self._learner.stands.batch
-        return Entry(choice, rows, record.lessons(choice, slots=slots, batch=batch))
+        rows = self._recorder.rows(choice, id=call.id, time=begun.time, extra=extra)
+        slots, (batch, mark) = self.bandit.slots is not None, self._learnt
+        return Entry(
+            DecisionBasis(batch, mark, begun.changes), choice, rows, record.lessons(choice, slots=slots, batch=batch)
+        )
 
     def _extra(self, choice: Choice, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""
@@ -166,7 +185,8 @@ class Decider:
             p, _, _ = judged.probabilities(request._replace(baseline=None))
             columns[beside.JUDGED] = _on_offer(p, request)
         if judged is self.shadow and judged is not None:
-            columns[beside.SHADOW] = self._number if request.single else [self._number] * request.size
+            number = 0 if self._shadow_facts is None else self._shadow_facts.number
+            columns[beside.SHADOW] = number if request.single else [number] * request.size
         taken = [name for name in extra or {} if name in columns]
         if taken:
             raise ValueError(f"extra must not have the column {taken[0]!r}, which the ledger writes: take another name")

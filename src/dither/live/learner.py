@@ -5,24 +5,31 @@ The ledger numbers the batches and their rows (`log.database.lessons`), so whoev
 the lease. A process that does not hold it takes the latest snapshot now and then.
 
 What changes rarely is numbered in the row of the lease: erasures, the catalogue, the shadow. Whoever renews the lease
-sees these numbers, so the learner never misses a change.
+sees these numbers, and the mark of the batch that was learnt last (`log.database.lessons`). So the learner never misses
+a change, nor that the ledger is another one than a moment ago. Then it learns that one anew.
+
+A model that raises, a snapshot that cannot be written or read: such a fault is one of `Live.troubles`, tried again with
+growing pauses. What was learnt stays at the last good batch, and decisions go on from there.
 """
 
+import hashlib
 import os
 import threading
 import time
 import uuid
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dither.base import errors
 from dither.features.column_sizes import ColumnSizes, ColumnSizeWarning
-from dither.live.taught import BEGAN, Taught, shadow_of
+from dither.live.taught import BEGAN, LearningError, Taught, shadow_of
 from dither.log import Ledger
 from dither.log.database import keeping, lessons
+from dither.log.troubles import Pause, in_words
 
-_NOTHING = lessons.Changes(0, 0, 0)
+_NOTHING = lessons.Changes(0, 0, 0, 0)
 NEVER = float("inf")
 SNAPSHOTS = 3  # that are kept
 SWEEP = 0.1  # seconds after which the learner looks for rewards that other processes have written
@@ -47,6 +54,7 @@ class Pace:
 class Learner:
     """Keeps a bandit at what the ledger says, and writes batches and snapshots where this process may.
 
+    It stands at the beginning until the first `follow`.
     It takes part in the transactions of the ledger (`log.database.committing.Teacher`). Each is committed while the
     ledger's turn is held, so no two threads learn at once. What was learnt changes under `lock`. Whoever decides holds
     the lock, and follows what stands.
@@ -57,11 +65,15 @@ class Learner:
         self.ledger, self.pace, self._load = ledger, pace, load
         self.refused = 0  # rewards that the model refused
         self._begin()
-        self.follow(replay=True)
 
     def _begin(self) -> None:
         self.lock = threading.RLock()
-        self.stands, self._changes = Taught(self._first(), self._load), _NOTHING
+        first = self._first()
+        self.stands, self._changes = Taught(first, self._load), _NOTHING
+        self._origin = _digest(first)  # of what the ledger began with
+        self._erasure: tuple[Any, ...] | None = None  # the last one
+        self._learning, self._keeping, self._resting = Pause(), Pause(), Pause()  # of what failed, of all
+        self._unreadable: set[int] = set()  # batches of snapshots that could not be read
         bandit = self.stands.bandit
         self._sizes = ColumnSizes(bandit.dim) if bandit.unscaled else None  # of the first rows, as in the bandit
         self._words: str | None = None  # of a warning that is to be given
@@ -81,9 +93,9 @@ class Learner:
         self._owner = os.getpid()
 
     @property
-    def arms(self) -> int:
-        """The newest version of the catalogue that this process knows of."""
-        return self._changes.arms
+    def mark(self) -> int:
+        """Of the changes that the learner knows of."""
+        return self._changes.mark
 
     def _first(self) -> bytes:
         """The bandit as it began."""
@@ -102,21 +114,21 @@ class Learner:
         # a batch may be there that was not learnt, or be there no more
         if self._next is not None or lost != self._lost:
             self._behind, self._lost = True, lost
-        self._next, self._number = None, None
-        if not self.pace.learns:
-            return None
+        self._next, self._number, self._waits = None, None, False
         home, now, seconds = self.ledger.database, time.monotonic(), self.pace.lease_seconds
+        if not self.pace.learns or now < self._resting.until:
+            return None
         due = now - self._renewed > seconds / 4
         if self._lease is not None and (rewards or due):
-            changes = (lessons.renew if due else lessons.check)(connection, home, self._lease)
+            there = (lessons.renew if due else lessons.check)(connection, home, self._lease, self.stands.batch)
             self._renewed = now if due else self._renewed
-            if changes is None:
+            if there is None:
                 self._lease, self._asked = None, -NEVER
-            else:
-                self._notice(connection, changes)
+            elif not self._stands_in(connection, there) or there.last != self.stands.batch:
+                self._behind = True
         if self._lease is None and now - self._asked >= seconds / 4:
             self._asked = now
-            if lessons.free(connection, home, self._name):
+            if lessons.free(connection, home, self._name, seconds):
                 self._lease = lessons.take(connection, home, self._name, seconds)
                 self._behind, self._renewed = True, now
         self._waits = rewards and self._behind
@@ -125,13 +137,16 @@ class Learner:
         self._number = self.stands.batch + 1
         return self._number
 
-    def _notice(self, connection: Any, changes: lessons.Changes) -> None:
-        """See what others have changed."""
-        if changes.arms != self._changes.arms:
-            self._slots = _slots(connection)
-            self._changes = self._changes._replace(arms=changes.arms)
-        if changes != self._changes:
-            self._behind = True
+    def _stands_in(self, connection: Any, there: lessons.LedgerStanding) -> bool:
+        """Whether what was learnt is a state of this ledger. Arms that others have changed are noticed here."""
+        if there.mark != self.stands.mark or self.stands.torn:
+            return False
+        if there.changes != self._changes:
+            erasure = lessons.erasure(connection, there.changes.erased)
+            if erasure != self._erasure or shadow_of(connection) != self.stands.shadow_facts:
+                return False
+            self._slots, self._changes = _slots(connection), there.changes
+        return True
 
     def within(self, connection: Any, taught: list[Any]) -> None:
         """Record a batch of the rewards that this transaction has written. Now and then it takes in those that wait."""
@@ -144,29 +159,62 @@ class Learner:
         grown = self._slots if slots is not None and slots < self._slots else None  # where it has not enough
         if more or taught or grown is not None:
             rows = more + len(taught)
-            lessons.number(connection, self.ledger.database, self._lease, self._number, rows, grown)
-            if more:
-                self._next = self.stands.lesson(connection, self._number)
+            mark = lessons.number(connection, self.ledger.database, self._lease, self._number, rows, grown)
+            if more and lessons.corrected(connection, self.stands.batch, self._number) is not None:
+                self._behind = True  # what was learnt is another state now
+            elif more:
+                self._next = self.stands.lesson(connection, self._number, upto=self._number)
             else:
-                self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown)
+                self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown, mark)
 
     def after(self) -> None:
         """Learn the batch, which is committed by now."""
+        now = time.monotonic()
+        if now < self._resting.until:
+            return
         if self._next is not None:
-            with self.lock:
-                if self._sizes is not None:
-                    self._look(self._sizes, self._next)
-                self.refused += self.stands.learn(self._next)
-        elif self._lease is not None and self._behind:
+            self._learn(self._next)
+        elif self._lease is not None and self._behind and self._learning.over:
             self.follow(replay=True)
-            if self._waits:
+            if self._waits and not self._behind:
                 self.learn()
         self._next = None
         batches, seconds = self.pace.snapshot_batches, self.pace.snapshot_seconds
         new = 0 if self._lease is None else self.stands.batch - self._kept
-        if new > 0 and (new >= batches or time.monotonic() - self._kept_at >= seconds):
-            self.keep()
+        if new > 0 and now >= self._keeping.until and (new >= batches or now - self._kept_at >= seconds):
+            self.attempt("snapshot", self.keep, self._keeping)
+        if self._resting.until > -NEVER:
+            self._resting.passed()
         self._plan()
+
+    def failed(self, reason: Exception) -> None:
+        """A part of a transaction, or what follows it, has failed: take no part for a while."""
+        self._behind, self._next, self._number = True, None, None
+        seconds = self._resting.failed()
+        words = f"the learner took no part in a write ({in_words(reason)}); it does so again in {seconds:g} s"
+        self.ledger.database.troubles.add("learning", words, reason)
+        self._plan()
+
+    def attempt(self, what: str, step: Callable[[], object], pause: Pause | None = None) -> None:
+        """Do what follows a call that is answered. Where it fails, that is a trouble, and nothing else."""
+        try:
+            step()
+        except Exception as reason:
+            again = "it is tried again" if pause is None else f"it is tried again in {pause.failed():g} s"
+            self.ledger.database.troubles.add(what, f"it failed ({in_words(reason)}): {again}", reason)
+        else:
+            if pause is not None:
+                pause.passed()
+
+    def _learn(self, batch: lessons.Batch) -> None:
+        with self.lock:
+            if self._sizes is not None:
+                self._look(self._sizes, batch)
+            try:
+                self.refused += self.stands.learn(batch)
+            except LearningError as reason:
+                with self.ledger.database.reading() as connection:
+                    self._stay(connection, reason)
 
     def _look(self, sizes: ColumnSizes, batch: lessons.Batch) -> None:
         """Look at the columns of a new batch, where all rows before it were looked at: what is replayed was not."""
@@ -187,7 +235,10 @@ class Learner:
         since = self._asked if self._lease is None else self._renewed
         self.due = since + self.pace.lease_seconds / 4 if self.pace.learns else NEVER
         if self._lease is not None and self.stands.batch > self._kept:
-            self.due = min(self.due, self._kept_at + self.pace.snapshot_seconds)
+            self.due = min(self.due, max(self._kept_at + self.pace.snapshot_seconds, self._keeping.until))
+        if self._lease is not None and self._learning.until > -NEVER:
+            self.due = min(self.due, self._learning.until)
+        self.due = max(self.due, self._resting.until)
 
     # What `Live` calls
 
@@ -202,6 +253,8 @@ class Learner:
         It is 0 where another process learns, and where nothing waits.
         """
         begun = self.stands.batch
+        self._learning.passed()  # what failed is tried at once
+        self._resting.passed()
         while True:
             at = self.stands.batch
             with self.ledger.turn:
@@ -211,50 +264,137 @@ class Learner:
                     self.within(connection, [])
                     behind = self._behind
                 self.after()
-            if not self.holds or (not behind and self.stands.batch == at):
-                return self.stands.batch - begun
+            if not self.holds or not self._learning.over or (not behind and self.stands.batch == at):
+                return max(self.stands.batch - begun, 0)
+
+    def latest(self) -> int:
+        """The mark of the changes that the ledger has."""
+        with self.ledger.database.reading() as connection:
+            return lessons.changes(connection).mark
+
+    def stands_there(self) -> bool:
+        """Whether what was learnt is a state of the ledger, as it is now."""
+        with self.ledger.turn, self.lock, self.ledger.database.reading() as connection:
+            return self._stands_in(connection, lessons.standing(connection, self.stands.batch))
 
     def follow(self, *, replay: bool) -> None:
-        """Load the latest snapshot of the ledger where it is newer, and with `replay` learn the batches after it."""
+        """Load the latest snapshot of the ledger where it is newer, and with `replay` learn the batches after it.
+
+        Where what was learnt is no state of the ledger, it is made anew: after an erasure, and where the ledger is
+        another one than before. Raises ValueError where that one began with another bandit.
+        """
         self._whole()
         with self.ledger.turn, self._following, self.lock:  # the turn first: a decision may hold it already
             with self.ledger.database.reading() as connection:
-                changes = lessons.changes(connection)
-                last = lessons.last(connection)
-                # a database that failed may have lost batches that were learnt, where calls do not wait for the disk
-                anew = changes.erased != self._changes.erased or self.stands.torn or last < self.stands.batch
-                if anew or changes.shadow != self._changes.shadow:
-                    self.stands.take(shadow_of(connection))
-                snapshot = lessons.snapshot(connection, after=-1 if anew else self.stands.batch)
-                if snapshot is not None:
-                    self.stands.snapshot(snapshot)
-                    self._kept = snapshot.batch
-                elif anew:
-                    self.stands.anew(keeping.data(connection, BEGAN) or b"")
-                    self._kept = 0
-                self.stands.catch_up(connection)
-                if replay or anew:
-                    for number in range(self.stands.batch + 1, last + 1):
-                        self.refused += self.stands.learn(self.stands.lesson(connection, number))
+                there = lessons.standing(connection, self.stands.batch)
+                other = there.mark != self.stands.mark
+                anew = other or self.stands.torn
+                if other or there.changes != self._changes:
+                    anew = self._compare(connection, there.changes, anew)
+                if other:
+                    self._tell_of_another()
+                missing = self._snapshot(connection, after=-1 if anew else self.stands.batch)
+                whole = anew or ((replay or missing) and self._learning.over)
+                self._advance(connection, there.last if whole else self.stands.batch)
+                if whole and self._learning.over:
                     self._behind = False
                 self._slots = _slots(connection)
-            self._changes = changes
+            self._changes = there.changes
             self.stands.name(self.ledger.columns(None))
 
+    def _compare(self, connection: Any, changes: lessons.Changes, anew: bool) -> bool:
+        """See what has changed, and take another shadow; -> whether all must be learnt anew."""
+        if _digest(keeping.data(connection, BEGAN) or b"") != self._origin:
+            raise ValueError(
+                f"the ledger in {self.ledger.database.where} is another one than was opened: it began with another "
+                f"bandit, or has none. Put back the one that was opened, or open this one: dither.Live(home)"
+            )
+        erasure, facts = lessons.erasure(connection, changes.erased), shadow_of(connection)
+        anew, self._erasure = anew or erasure != self._erasure, erasure
+        if anew or facts != self.stands.shadow_facts:
+            self.stands.take(facts)
+        return anew
+
+    def _tell_of_another(self) -> None:
+        self._sizes = None  # what it has looked at is not in the bandit any more
+        batch = self.stands.batch
+        words = f"the ledger has another batch {batch} than was learnt, or none: what it has now is learnt anew"
+        self.ledger.database.troubles.add("ledger", words)
+
+    def _snapshot(self, connection: Any, *, after: int, before: int | None = None) -> bool:
+        """Stand at the latest snapshot that can be read; -> whether a later one cannot.
+
+        after : the batch that is known already; -1: none, and where there is no snapshot, begin at the beginning
+        before : a batch that was not learnt; None: any batch may be known
+        """
+        missing = False
+        while (row := lessons.snapshot(connection, after=after, before=before)) is not None:
+            try:
+                self.stands.snapshot(row)
+            except Exception as reason:
+                missing, before = True, row.batch
+                if row.batch not in self._unreadable:
+                    self._unreadable.add(row.batch)
+                    words = f"the snapshot of batch {row.batch} cannot be read ({in_words(reason)}): an earlier one is"
+                    self.ledger.database.troubles.add("snapshot", f"{words} taken, and what follows it is learnt")
+                continue
+            self._kept = row.batch
+            return missing
+        if after < 0:
+            self.stands.anew(keeping.data(connection, BEGAN) or b"")
+            self._kept = 0
+        return missing
+
+    def _advance(self, connection: Any, to: int) -> None:
+        """Learn the batches up to one. Where a model raises, stay at the batch before."""
+        try:
+            self._up_to(connection, to)
+        except LearningError as reason:
+            self._stay(connection, reason)
+        else:
+            self._learning.passed()
+
+    def _up_to(self, connection: Any, to: int) -> None:
+        """Learn the batches up to one. Where they correct what was learnt, go on from before that was learnt."""
+        while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
+            self._back_to(connection, first - 1)
+        self.stands.catch_up(connection)
+        while self.stands.batch < to:
+            self.refused += self.stands.learn(self.stands.lesson(connection, self.stands.batch + 1, upto=to))
+
+    def _stay(self, connection: Any, reason: LearningError) -> None:
+        """Stand at the last good batch, after one that may be half learnt. The lock is held."""
+        batch, seconds = self.stands.batch, self._learning.failed()
+        self._behind = True
+        words = f"batch {batch + 1} is not learnt ({in_words(reason)}). Decisions go on with what was learnt up to"
+        words = f"{words} batch {batch}; it is tried again in {seconds:g} s, and by learn()"
+        self.ledger.database.troubles.add("learning", words, reason)
+        self._back_to(connection, batch)
+        try:
+            self._up_to(connection, batch)
+        except LearningError:  # of the shadow, or there is no memory: then from the snapshot itself
+            self._back_to(connection, batch)
+
+    def _back_to(self, connection: Any, batch: int) -> None:
+        """Stand at the latest snapshot up to a batch, with the shadow that belongs to it."""
+        self.stands.take(shadow_of(connection))
+        self._snapshot(connection, after=-1, before=batch + 1)
+
     def keep(self) -> None:
-        """Write a snapshot, where this process may."""
-        home = self.ledger.database
-        self.stands.name(self.ledger.columns(None))
-        data, shadow = self.stands.held()
-        with self.ledger.holding() as connection:
-            changes = None if self._lease is None else lessons.renew(connection, home, self._lease)
-            if changes is None or self._lease is None:
+        """Write a snapshot, where this process may, and where what was learnt is a state of the ledger."""
+        home, names = self.ledger.database, self.ledger.columns(None)
+        with self.ledger.holding() as connection:  # the turn is held, so nothing more is learnt
+            self.stands.name(names)
+            batch, (data, shadow) = self.stands.batch, self.stands.held()
+            there = None if self._lease is None else lessons.renew(connection, home, self._lease, batch)
+            if there is None or self._lease is None:
                 self._lease = None
                 return
-            if (changes.erased, changes.shadow) != (self._changes.erased, self._changes.shadow):
-                return  # what was learnt before an erasure is not to be kept, nor a shadow that is no more
-            lessons.keep(connection, home, self._lease, self.stands.batch, data, most=SNAPSHOTS, shadow=shadow)
-        self._kept, self._kept_at = self.stands.batch, time.monotonic()
+            if not self._stands_in(connection, there):
+                self._behind = True
+                return
+            lessons.keep(connection, home, self._lease, batch, data, most=SNAPSHOTS, shadow=shadow)
+        self._kept, self._kept_at = batch, time.monotonic()
 
     def close(self) -> None:
         """Write what was learnt, and let another process learn."""
@@ -276,8 +416,9 @@ class Learner:
             last = lessons.last(connection)
             if batch is not None and batch > last:
                 raise ValueError(f"the ledger has {last} batches, and no batch {batch}: replay() learns all of them")
-            for number in range(1, (last if batch is None else batch) + 1):
-                taught.learn(taught.lesson(connection, number))
+            last = last if batch is None else batch
+            for number in range(1, last + 1):
+                taught.learn(taught.lesson(connection, number, upto=last))
         taught.name(self.ledger.columns(None))
         return taught
 
@@ -286,6 +427,10 @@ class Learner:
         if self._owner != os.getpid():
             self._begin()
             self.follow(replay=True)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def _slots(connection: Any) -> int:

@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import errors
+from dither.deciding.baseline import RoundSums
 from dither.features import Catalogue
 from dither.live import beside, settling, stock, turns
 from dither.live.deciding import Decider, Kept
 from dither.live.learner import Learner, Pace
 from dither.log import Ledger
+from dither.log.database import reward_terms
+from dither.models import adapting
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,17 @@ class Beside:
         return beside.Apprentice(self.apprentice, beside.EXPLORE if self.explore is None else self.explore, None)
 
 
+class Agreed(NamedTuple):
+    """What is agreed with a ledger that is opened, in one transaction."""
+
+    created: bool  # the ledger was new, and has the bandit that was passed
+    acting: Bandit | None  # the bandit that was passed; None: the one that was learnt acts
+    learner: Learner
+    keeper: stock.CatalogueKeeper | None
+    shadow: Bandit | None  # the one that was passed
+    began: RoundSums | None  # what the rounds of the bandit added up to as it began
+
+
 class Parts(NamedTuple):
     """What `Live` is made of."""
 
@@ -54,7 +68,7 @@ class Parts(NamedTuple):
     turns: turns.Turns  # decides where decisions depend on those of others
 
 
-def opened(
+def agreed(
     ledger: Ledger,
     acting: Bandit | None,
     *,
@@ -63,32 +77,54 @@ def opened(
     pace: Pace,
     kept: Kept,
     budgets: Mapping[Any, Any] | None,
+    reward_range: Any,
     load: dict[str, Any],
-) -> Parts:
-    """The parts. acting : the bandit that was passed; load : what `from_bytes` needs for the user's classes
+) -> Agreed:
+    """Settle in a new ledger what is passed, or compare it with what the ledger has.
 
-    Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and none is passed.
+    The caller's transaction is that of all of it (`Home.together`), so a ledger that is not opened has settled nothing.
+
+    acting : the bandit that was passed; load : what `from_bytes` needs for the user's classes
+
+    Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and none is passed. The
+    catalogue is then as it was.
     """
+    version, keeper = 0 if catalogue is None else catalogue.version, None
     created, acting = settling.bandit(ledger, acting, grows=catalogue is not None)
-    learner = Learner(ledger, pace, load)
-    shadow = others.shadow
+    learner, shadow = Learner(ledger, pace, load), others.shadow
+    with ledger.holding() as connection:
+        support = adapting.adapted(learner.stands.bandit.model).support
+        reward_terms.bound(connection, ledger.database, support, reward_range, new=created)
     if shadow is not None:
         settling.fits(shadow, learner)
         if not settling.shadow(ledger, shadow, learns=others.learns):
             shadow = None
-        ledger.look()  # its features have the names of the shadow, where they had none
-        learner.follow(replay=True)
-    keeper = _catalogue(ledger, learner, catalogue)
+    try:
+        keeper = _catalogue(ledger, learner, catalogue)
+        bandit = learner.stands.bandit if acting is None else acting
+        ledger.columns(bandit.columns)
+        turns.settle(ledger, budgets)
+        turns.fits(bandit, store=kept.store, shadows=[shadow], rule=others.apprentice is not None)
+    except BaseException:
+        if keeper is not None and catalogue is not None:
+            keeper.detach()
+            catalogue._back_to(version)
+        raise
+    return Agreed(created, acting, learner, keeper, shadow, learner.replay(0).bandit.kept)
+
+
+def opened(ledger: Ledger, settled: Agreed, *, others: Beside, kept: Kept, load: dict[str, Any]) -> Parts:
+    """The parts, at what the ledger says. It is asked after the transaction, as all may have to be learnt anew."""
+    learner, keeper, acting = settled.learner, settled.keeper, settled.acting
+    ledger.look()  # its features have the names of the shadow, where they had none
+    learner.follow(replay=True)
     if acting is None:
         acting = from_bytes(learner.stands.bandit.to_bytes(), **load)
-    if not created:
+    if not settled.created:
         acting.reseed()
-    ledger.columns(acting.columns)
     rule, arms = others.rule, None if keeper is None else keeper.catalogue
-    decider = Decider(acting, ledger, learner, rule=rule, shadow=shadow, catalogue=arms, kept=kept)
-    spending = turns.budgets_of(ledger, budgets)
-    in_turn = turns.Turns(ledger, decider, spending, learner.replay(0).bandit.kept)
-    in_turn.fits(store=kept.store, shadows=[shadow, learner.stands.shadow], rule=rule is not None)
+    decider = Decider(acting, ledger, learner, rule=rule, shadow=settled.shadow, catalogue=arms, kept=kept)
+    in_turn = turns.Turns(ledger, decider, settled.began)
     return Parts(learner, keeper, decider, in_turn)
 
 
@@ -104,6 +140,6 @@ def _catalogue(ledger: Ledger, learner: Learner, catalogue: Catalogue | None) ->
 
 def bandit(name: str, value: Any, *, or_none: str = "") -> None:
     """Raise TypeError for what is no bandit; or_none : what errors add where None is taken too."""
-    if not isinstance(value, Bandit):
+    if not isinstance(value, Bandit) and not (or_none and value is None):
         what = f", or {or_none}; got" if or_none else ", got"
         raise TypeError(f"{name} must be a dither.Bandit, such as dither.LinFP(dim=...){what} {value!r}")

@@ -11,7 +11,7 @@ from dither.deciding import inputs
 from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.features.arm_ids import id_texts
+from dither.features.arm_ids import id_texts, spelt
 from dither.live import taught
 from dither.log.record import ids
 
@@ -54,6 +54,8 @@ def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
     arms, mask = None if call.arms is None else id_texts(call.arms), call.mask
     with catalogue._lock:  # the version is that of the arms
         version = catalogue.version
+        if arms is not None and catalogue._before:
+            arms = tuple(map(catalogue._spelt, arms))
         if catalogue.features.form == "disjoint":
             taught.grow(bandit, catalogue.slots)
             offered = catalogue.mask(arms, slots=bandit.slots)
@@ -88,11 +90,11 @@ def by_place(numbers: Any, request: Request, *, what: str, default: float, catal
     place = {name: i for i, name in enumerate(map(str, range(K)) if request.ids is None else request.ids)}
     array = np.full(K, default)
     for id, number in numbers.items():
-        at = place.get(str(id))
+        at = place.get(spelt(id, place))
         if at is not None:
             array[at] = number
-        elif catalogue is not None and str(id) not in catalogue.everything:
-            raise errors.unknown(f"arm in {what}", str(id), names=catalogue.everything)
+        elif catalogue is not None and spelt(id, everything := catalogue.everything) not in everything:
+            raise errors.unknown(f"arm in {what}", str(id), names=everything)
     return array
 
 
@@ -100,6 +102,7 @@ def position(arm: Any, names: tuple[str, ...] | None) -> Any:
     """The position of an arm that is named by its id. Raises ValueError where it is not on offer."""
     if not isinstance(arm, str):
         return arm
+    arm = spelt(arm, names or ())
     if arm not in (names or ()):
         raise ValueError(f"the baseline {arm!r} must be among the arms of every request: {list(names or ())}")
     return (names or ()).index(arm)

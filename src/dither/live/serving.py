@@ -4,7 +4,8 @@ import dataclasses
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
@@ -15,14 +16,18 @@ from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.decision import Choice
 from dither.features import Catalogue
 from dither.live import opening, settling, turns
-from dither.live.deciding import Kept
+from dither.live.deciding import Entry, Kept
 from dither.live.learner import Pace
 from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
 from dither.log.database import lessons
+from dither.log.database.committing import Stale
+from dither.log.database.home import Home
 from dither.log.reward_rules import Answer, Many
+from dither.log.troubles import Trouble
 
+TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 
 
@@ -90,12 +95,15 @@ class Live:
         learnt either way; estimates by a model need all
     probabilities : whether the probabilities of all arms are stored too
     budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
-        ledger keeps them; other ones replace them, and processes that are open then must be opened again
+        ledger keeps them; other ones replace them, for the next decision of each process
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
         the parts of a decision, once all have come or the horizon has passed
+    reward_range : the least and the largest reward, with `parts` of their sum, as for `log.Ledger`; within what the
+        bandit can learn, which is what None means: 0 to 1 with the logit link, no limits with the identity
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
-    refresh_seconds : how often a process looks for changes of the catalogue, and, if it does not learn, for a snapshot
+    refresh_seconds : how often a process that does not learn looks for a snapshot. Changes of arms, shadow and budgets
+        are seen by its next decision
     known, model : as for `dither.load`, where the bandit is made of classes of your own
 
     The process that gives a new ledger its bandit draws from the streams of that bandit; all others from fresh entropy.
@@ -122,6 +130,7 @@ class Live:
         default: float | None = None,
         late: str | None = None,
         parts: Iterable[str] | None = None,
+        reward_range: tuple[float, float] | None = None,
         wait: bool = True,
         flush_seconds: float = 1.0,
         lease_seconds: float = 10.0,
@@ -135,26 +144,31 @@ class Live:
         pace = Pace(learn, lease_seconds, snapshot_batches, snapshot_seconds)
         beside = opening.Beside(shadow, shadow_learns, apprentice, explore)
         errors.positive("refresh_seconds", refresh_seconds, most=1e9)
-        if bandit is not None:
-            opening.bandit("bandit", bandit)
+        opening.bandit("bandit", bandit, or_none="None")
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
-        self.ledger = Ledger(
-            home, horizon=horizon, default=default, late=late, parts=parts, wait=wait, flush_seconds=flush_seconds
-        )
+        database, load = Home(home, wait=wait), {"known": known, "model": model}
+        terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
+            with database.together():
+                self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
+                agreed = opening.agreed(
+                    self.ledger,
+                    bandit,
+                    catalogue=catalogue,
+                    others=beside,
+                    pace=pace,
+                    kept=kept,
+                    budgets=budgets,
+                    reward_range=reward_range,
+                    load=load,
+                )
             self._learner, self._keeper, self._decider, self._turns = opening.opened(
-                self.ledger,
-                bandit,
-                catalogue=catalogue,
-                others=beside,
-                pace=pace,
-                kept=kept,
-                budgets=budgets,
-                load={"known": known, "model": model},
+                self.ledger, agreed, others=beside, kept=kept, load=load
             )
+            self._anew()
         except BaseException:
-            self.ledger.close()
+            database.close()
             raise
         self.ledger.committer.teacher = self._learner
         forks.tell(self)
@@ -218,14 +232,27 @@ class Live:
         """
         self._look()
         call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        for _ in range(TRIES):
+            try:
+                entry = self._decided(call)
+            except Stale:  # nothing is stored, and nobody has seen the choice
+                self._anew()
+            else:
+                return _shown(entry.choice, [row["id"] for row in entry.rows])
+        raise OSError(
+            f"the ledger in {self.ledger.database.where} was changed {TRIES} times while this decision was made "
+            f"(arms, shadows, erasures): nothing of the call is there. Call again, and change it less often"
+        )
+
+    def _decided(self, call: Call) -> Entry:
+        """The decision, which is stored. Raises Stale where the ledger is not the one that this process knows."""
         if self._turns.needed:
-            entry = self._turns.decide(call)
-        elif costs is not None:
+            return self._turns.decide(call)
+        if call.costs is not None:
             raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
-        else:
-            entry = self._decider.decide(call)
-            self.ledger.committer.enter(entry.rows, entry.lessons)
-        return _shown(entry.choice, [row["id"] for row in entry.rows])
+        entry = self._decider.decide(call)
+        self.ledger.committer.enter(entry.rows, entry.lessons, basis=entry.basis)
+        return entry
 
     @overload
     def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
@@ -237,17 +264,36 @@ class Live:
         id, r, time, part : as for `log.Ledger.reward`; lists are taken, and learnt, together
 
         Where this process learns, what counted is learnt when this returns; with `parts`, the sum of a decision that is
-        complete. Raises what `log.Ledger.reward` raises. A reward that the model refuses, such as 2 for a click, is
-        stored and counted in `refused`, and never learnt.
+        complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward outside `reward_range`. One
+        that the model refuses nevertheless is stored and counted in `refused`, and never learnt.
         """
+        self._has_parts(part)
+        answer = self.ledger.reward(id, r, time, part=part)
+        self._hear()
+        return answer
+
+    def correct(self, id: str | int, r: float, *, part: str | None = None, time: Any = None) -> Answer:
+        """Let another reward count in the place of the one that counts: 'counted', or 'known' where it does already.
+
+        id, r, part, time : as for `log.Ledger.correct`, which says what is raised
+
+        The correction is a batch of its own, and from there on the bandit is as if it had learnt the new reward where
+        it learnt the old one. So all that was learnt after it is learnt again. `replay(n)` of an earlier batch has the
+        old reward.
+        """
+        self._has_parts(part)
+        answer = self.ledger.correct(id, r, part=part, time=time)
+        if answer != "known":
+            self._learner.attempt("learning", self.learn)
+        return answer
+
+    def _has_parts(self, part: str | None) -> None:
+        """Raise ValueError for a part that would never be learnt."""
         if part is not None and self.ledger.parts is None:
             raise ValueError(
                 f"the reward of this ledger has no parts, so part={part!r} would never be learnt: "
                 f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
             )
-        answer = self.ledger.reward(id, r, time, part=part)
-        self._hear()
-        return answer
 
     def _hear(self) -> None:
         """Take the arms of which this process has heard, and say what the learner has to say.
@@ -255,8 +301,8 @@ class Live:
         What it has learnt is taken by the next decision.
         """
         self._learner.warn(stacklevel=3)
-        if self._keeper is not None and self._keeper.catalogue.version < self._learner.arms:
-            self._keeper.look()
+        if self._learner.mark != self.ledger.database.mark:
+            self._learner.attempt("looking", self._anew)
 
     def learn(self) -> int:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
@@ -264,11 +310,32 @@ class Live:
         self._hear()
         return batches
 
-    def expire(self, now: Any = None) -> int:
-        """Close the decisions whose horizon has passed (`log.Ledger.expire`), and learn their defaults."""
-        unpaid = self.ledger.expire(now)
-        self.learn()
+    def expire(self, now: Any = None, *, before: Any = None) -> int:
+        """Close the decisions whose horizon has passed (`log.Ledger.expire`), and learn their defaults.
+
+        before : only those whose horizon had passed by then: a time up to which all rewards have been heard of
+        """
+        unpaid = self.ledger.expire(now, before=before)
+        self._learner.attempt("learning", self.learn)
         return unpaid
+
+    def change(
+        self,
+        *,
+        horizon: timedelta | float | EllipsisType | None = ...,
+        default: float | EllipsisType | None = ...,
+        late: str | EllipsisType = ...,
+        reward_range: tuple[float, float] | EllipsisType | None = ...,
+        rewards: str | EllipsisType = ...,
+        parts: Iterable[str] | EllipsisType | None = ...,
+    ) -> None:
+        """Let other terms hold for the decisions from now on, in all processes (`log.Ledger.change`).
+
+        `...`: as it is. Decisions that are there keep their terms, and a replay passes over the change
+        """
+        self.ledger.change(
+            horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts
+        )
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""
@@ -277,14 +344,41 @@ class Live:
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase the data of some decisions (`log.Ledger.erase`). The bandit is made again from all others."""
         erased = self.ledger.erase(ids, **where)
-        self._anew()
-        self._turns.rounds()  # what a baseline's rounds add up to, without those that were erased
+        self._changed()
+        # what a baseline's rounds add up to, without those that were erased
+        self._learner.attempt("looking", self._turns.rounds)
         return erased
 
-    def _anew(self) -> None:
-        """Learn what the ledger says after a change, and write a snapshot of it."""
+    def _changed(self) -> None:
+        """Learn what the ledger says after a change, which is committed, and write a snapshot of it."""
+        self._learner.attempt("learning", self._learnt_anew)
+        self._learner.attempt("snapshot", self._learner.keep)
+
+    def _learnt_anew(self) -> None:
         self._learner.follow(replay=True)
-        self._learner.keep()
+        self._anew()
+
+    def _anew(self) -> None:
+        """Know all that changes rarely as the ledger has it by now, and stand where it does.
+
+        The mark is read first. So if the ledger is changed meanwhile, the next decision sees that it has another one.
+        """
+        mark = self._learner.latest()
+        self.ledger.look(anew=True)
+        if self._keeper is not None:
+            self._keeper.look()
+        self._turns.look()
+        self._learner.follow(replay=self._learner.holds)
+        self.ledger.database.mark = mark
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """What failed beside calls that were answered, the newest last: at most 100, of this process.
+
+        Such as a batch that the model could not learn, or a snapshot for which the disk had no room. It is tried again
+        later, with growing pauses, and decisions go on. Each is a line of the logger "dither.live" too.
+        """
+        return self.ledger.troubles
 
     @property
     def budgets(self) -> dict[str, Any]:
@@ -310,18 +404,19 @@ class Live:
         with self.ledger.holding() as connection:
             lessons.hold(connection)
             settling.put_shadow(connection, shadow, learns=learns)
-        self.ledger.look()  # its features have the names of the shadow, where they had none
-        self._anew()
+        self._changed()
 
-    def read(self, *, rewards: str | None = None) -> Logged:
-        """The log, ready for `dither.ope`."""
-        return self.ledger.read(rewards=rewards)
+    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
+        """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`)."""
+        return self.ledger.read(rewards=rewards, since=since, until=until)
 
     def to_bytes(self, of: str = "bandit") -> bytes:
         """What was learnt, as `Bandit.to_bytes`. It is a function of the ledger: equal where the same was learnt.
 
         of : "bandit" or "shadow". The streams in it are those with which they began.
         """
+        if not self._learner.stands_there():
+            self._learner.attempt("looking", self._anew)
         sums = self._turns.rounds() if of == "bandit" else None
         with self.ledger.turn, self._learner.lock:
             self._learner.stands.name(self.ledger.columns(None))
@@ -387,13 +482,16 @@ class Live:
         if self._refreshing.acquire(blocking=False):
             try:
                 self._next = clock.monotonic() + self._refresh
-                self.ledger.look()
-                if self._keeper is not None:
-                    self._keeper.look()
-                if not self._learner.holds:
-                    self._learner.follow(replay=False)
+                self._learner.attempt("looking", self._seen)
             finally:
                 self._refreshing.release()
+
+    def _seen(self) -> None:
+        self.ledger.look()
+        if self._learner.latest() != self.ledger.database.mark:
+            self._anew()
+        elif not self._learner.holds:
+            self._learner.follow(replay=False)
 
     def _forked(self) -> None:
         """In the child of a fork: locks of its own, and draws of its own."""
@@ -404,7 +502,7 @@ class Live:
 
 def _shown(choice: Choice, ids: list[str]) -> Shown | ShownMany:
     """A choice that is in the ledger, as a user gets it."""
-    names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z)
+    names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z, choice.learnt)
     if choice.request.single:
         place = int(choice.arm)
         return Shown(place if names is None else names[place], *more, ids[0], place)

@@ -116,7 +116,9 @@ def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> None:
 def fits(shadow: Bandit, learner: Learner) -> None:
     """Raise ValueError unless the shadow takes the X of the bandit, as it began and as it is now."""
     first, now = learner.replay(0).bandit, learner.stands.bandit
-    slots = (first.slots,) if first.slots is None else range(first.slots, (now.slots or 0) + 1)
+    with learner.ledger.database.reading() as connection:
+        most = max(now.slots or 0, lessons.slots(connection))
+    slots = (first.slots,) if first.slots is None else range(first.slots, most + 1)
     if shadow.dim != now.dim or shadow.slots not in slots:
         raise ValueError(
             f"the shadow must take the X of the bandit, dim={now.dim} and disjoint={now.slots}; it has "

@@ -24,6 +24,8 @@ class CatalogueKeeper:
     def __init__(self, ledger: Ledger, catalogue: Catalogue, learner: Learner) -> None:
         """learner : gives new arms their slots."""
         self.ledger, self.catalogue, self._learner = ledger, catalogue, learner
+        self._latest = arm_events.NONE  # the last event of the ledger that the catalogue has
+        self._written: arm_events.Latest | None = None  # what a transaction has put, which is not committed yet
         other = None if catalogue._keeper is None else catalogue._keeper()
         if isinstance(other, CatalogueKeeper) and not other.ledger.closed:
             raise ValueError(
@@ -64,32 +66,44 @@ class CatalogueKeeper:
         """One transaction, in which no other process changes the catalogue."""
         with self.ledger.holding() as connection:
             lessons.hold(connection)
-            self.take(self.newer(connection))
+            self._take(self._newer(connection))
             yield lambda events: self._put(connection, events)
 
     def kept(self) -> None:
-        """Let the bandit grow, where this process learns."""
+        """What was put is committed. Let the bandit grow, where this process learns."""
+        self._latest, self._written = self._written or self._latest, None
         if self._learner.holds:
-            self._learner.learn()
+            self._learner.attempt("learning", self._learner.learn)
 
     def look(self) -> None:
         """Take in what other processes have changed."""
-        with self.ledger.database.reading() as connection:
-            events = self.newer(connection)
-        self.take(events)
+        with self.ledger.turn, self.catalogue._lock:  # in this order, and none of the two while events are read
+            with self.ledger.database.reading() as connection:
+                newer = self._newer(connection)
+            self._take(newer)
 
-    def newer(self, connection: Any) -> list[ArmEvent]:
-        """The events of others that are not known here."""
-        return arm_events.since(connection, self.catalogue.version)
+    def _newer(self, connection: Any) -> arm_events.Newer:
+        """The events of others that the catalogue lacks."""
+        version = self._latest.version
+        event = self.catalogue._events[version - 1] if version else None
+        return arm_events.since(connection, self._latest, event)
 
-    def take(self, events: Sequence[ArmEvent]) -> None:
-        """Take in events of others."""
-        if events:
-            self.catalogue._extended(events)
+    def _take(self, newer: arm_events.Newer) -> None:
+        """Take in events of others. Where the ledger has another history, the catalogue has that one from now on."""
+        with self.catalogue._lock:
+            before = self.catalogue.events
+            if newer.other:
+                self.catalogue._back_to(0)
+            try:
+                self.catalogue._extended(newer.events)
+            except BaseException:
+                self.catalogue._extended(before)  # which it has, unless it was taken back
+                raise
+            self._latest = newer.latest
 
     def _put(self, connection: Any, events: Sequence[ArmEvent]) -> None:
         self._learner.stands.room(self.slots)
-        arm_events.put(connection, self.ledger.database, events)
+        self._written = arm_events.put(connection, self.ledger.database, events)
         if self.slots:
             about = keeping.facts(connection)
             keeping.put(connection, "about", about | {"slots": list(self.catalogue.everything)})
@@ -114,19 +128,20 @@ def opened(ledger: Ledger, learner: Learner, new: Catalogue | None) -> Catalogue
             keeping.put(connection, KEPT, {"features": catalogue.features.described, "id": catalogue._field})
         elif new is not None:
             features.check(new.features, what="the features of catalogue=", whose=f"the ledger in {where}")
-        events = arm_events.since(connection, 0)
+        newer = arm_events.since(connection)
         before = catalogue.version
         try:
-            catalogue._extended(events)
+            catalogue._extended(newer.events)
         except ValueError as reason:
             raise ValueError(
                 f"the ledger in {where} has another catalogue than catalogue= ({reason}). Leave catalogue= out, since "
                 f"the ledger has it; then change the one of `live.catalogue`, by add, change, retire and restore"
             ) from None
         try:
-            keeper._put(connection, catalogue.events[len(events) :])
+            keeper._put(connection, catalogue.events[len(newer.events) :])
         except BaseException:
             catalogue._back_to(before)
             raise
+    keeper._latest, keeper._written = keeper._written or newer.latest, None
     keeper.attach()
     return keeper

@@ -2,19 +2,30 @@
 
     after batch n = as it began, and then for each of the batches 1, 2, ..., n: grow, and update(x, r) with its rows
 
+where r is the reward as it was corrected up to batch n.
+
 A shadow that is given later learns the batches before it too. So it is always as if it had been there from the start.
 A model with a half_life learns each row at the time of its decision, in seconds since 1970.
+
+A reward is refused where a model raises ValueError or ArithmeticError: that is a judgement of its numbers, and the same
+one again in every replay. Whatever else a model raises tells nothing of the reward (no memory, a bug). So no reward is
+passed over for it: what was learnt stays at the batch before.
 """
 
 from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
-from dither.log import teaching
+from dither.log import teaching, troubles
 from dither.log.database import keeping, lessons
 from dither.models import adapting
 
 BEGAN, SHADOW = "bandit", "shadow"  # the settings that hold them as they began
+REFUSALS = (ValueError, ArithmeticError)  # what a model raises for a reward that it does not take
+
+
+class LearningError(RuntimeError):
+    """A model raised what tells nothing of a reward. What it raised is the cause."""
 
 
 class ShadowFacts(NamedTuple):
@@ -49,7 +60,8 @@ class Taught:
     def anew(self, first: bytes) -> None:
         """The bandit as it began."""
         self.bandit, self.batch = self._loaded(first), 0
-        self.torn = False  # whether a batch may be half learnt, since the thread was interrupted
+        self.mark: int | None = None  # of the batch
+        self.torn = False  # whether a batch may be half learnt, since something was raised meanwhile
         self.version += 1
 
     def name(self, columns: tuple[str, ...] | None) -> None:
@@ -68,42 +80,46 @@ class Taught:
 
     def snapshot(self, row: Any) -> None:
         """Stand where a snapshot does. The shadow does so where the snapshot has it."""
-        self.bandit, self.batch = self._loaded(bytes(row.bytes)), row.batch
+        has_shadow = row.shadow is not None and row.shadow == self.shadow_facts.number
+        bandit = self._loaded(bytes(row.bytes))
+        if has_shadow:
+            self.shadow, self._shadow_at = self._loaded(bytes(row.shadow_bytes)), row.batch
+        self.bandit, self.batch, self.mark = bandit, row.batch, row.mark
         self.torn = False
         self.version += 1
-        if row.shadow is not None and row.shadow == self.shadow_facts.number:
-            self.shadow, self._shadow_at = self._loaded(bytes(row.shadow_bytes)), row.batch
 
     def held(self) -> tuple[bytes, tuple[int, bytes] | None]:
         """What a snapshot holds: the bandit as bytes; number and bytes of a shadow that learns, or None."""
-        learns = self.shadow is not None and self.shadow_facts.learns
+        learns = self.shadow is not None and self.shadow_facts.learns and self._shadow_at == self.batch
         return self.bandit.to_bytes(), (self.shadow_facts.number, self.shadow.to_bytes()) if learns else None  # type: ignore[union-attr]
 
     def catch_up(self, connection: Any) -> None:
         """Let the shadow learn the batches that the bandit has learnt and it has not."""
+        self.torn = True
         if self.shadow is not None and self.shadow_facts.learns:
             for number in range(self._shadow_at + 1, self.batch + 1):
-                teach(self.shadow, self.lesson(connection, number))
+                teach(self.shadow, self.lesson(connection, number, upto=self.batch), whose="shadow")
+                self._shadow_at = number
         elif self.shadow is not None:
             grow(self.shadow, self.bandit.slots)
         if self._shadow_at != self.batch:
             self.version += 1
-        self._shadow_at = self.batch
+        self._shadow_at, self.torn = self.batch, False
 
-    def lesson(self, connection: Any, number: int) -> lessons.Batch:
-        """A batch, as these bandits learn it."""
-        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None)
+    def lesson(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
+        """A batch, as these bandits learn it for the state after another one, with what was corrected up to there."""
+        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None, upto)
 
     def learn(self, batch: lessons.Batch) -> int:
         """Learn the next batch; -> how many of its rewards the bandit's model refused."""
         self.torn = True
         refused = teach(self.bandit, batch)
         if self.shadow is not None and self.shadow_facts.learns:
-            teach(self.shadow, batch)
+            teach(self.shadow, batch, whose="shadow")
         elif self.shadow is not None:
             grow(self.shadow, batch.grown)
         self.batch = self._shadow_at = batch.number
-        self.torn = False
+        self.mark, self.torn = batch.mark, False
         self.version += 1
         return refused
 
@@ -120,12 +136,19 @@ def grow(bandit: Bandit, slots: int | None) -> None:
         bandit.grow(slots)
 
 
-def teach(bandit: Bandit, batch: lessons.Batch) -> int:
+def teach(bandit: Bandit, batch: lessons.Batch, *, whose: str = "bandit") -> int:
     """Learn a batch; -> how many of its rewards the model refused.
 
     Where the model refuses the batch, its rewards are learnt one by one, without those that it refuses. So what is
-    learnt is a function of the batch.
+    learnt is a function of the batch. Raises LearningError where the model raises something else.
     """
+    try:
+        return _taught(bandit, batch)
+    except Exception as reason:
+        raise LearningError(f"the model of the {whose} raised {troubles.in_words(reason)}") from reason
+
+
+def _taught(bandit: Bandit, batch: lessons.Batch) -> int:
     grow(bandit, batch.grown)
     n = len(batch.r)
     if n == 0:
@@ -133,11 +156,11 @@ def teach(bandit: Bandit, batch: lessons.Batch) -> int:
     refused = batch.odd
     try:
         _update(bandit, batch, slice(0, n) if n > 1 else 0)
-    except ValueError:
+    except REFUSALS:
         for i in range(n):
             try:
                 _update(bandit, batch, i)
-            except ValueError:
+            except REFUSALS:
                 refused += 1
     return refused
 

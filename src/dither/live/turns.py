@@ -29,7 +29,7 @@ from dither.live.deciding import Decider, Entry
 from dither.live.requests import Call
 from dither.log import Ledger, record, schema
 from dither.log.database import keeping, lessons, spending
-from dither.log.database.committing import Deciding
+from dither.log.database.committing import Deciding, Entering
 
 BUDGETS = "budgets"  # the setting that holds them
 _ROUNDING = 1e-12  # a sum of costs may be above the budget by this share of it
@@ -47,54 +47,59 @@ class Limit(NamedTuple):
         return self.ticks, now // self.ticks if self.ticks else 0
 
 
-def budgets_of(ledger: Ledger, budgets: Mapping[Any, Any] | None) -> Budgets:
-    """The budgets of a ledger: those that it has, or those that are passed, which it keeps from now on."""
-    new = None if budgets is None else checked(budgets)
+def settle(ledger: Ledger, budgets: Mapping[Any, Any] | None) -> None:
+    """Let a ledger keep these budgets from now on; None: those that it has."""
+    if budgets is None:
+        return
+    new = described(checked(budgets))
     with ledger.holding() as connection:
-        stored = keeping.settings(connection).get(BUDGETS, {})
-        if new is None:
-            return of_description(stored)
-        if described(new) != stored:
-            lessons.hold(connection)
-            keeping.put(connection, BUDGETS, described(new))
-        return new
+        lessons.hold(connection)
+        if new != keeping.settings(connection).get(BUDGETS, {}):
+            keeping.put(connection, BUDGETS, new)
+            lessons.changed(connection)
 
 
 class Turns:
     """Decides inside the transaction that stores the decision, where something is shared by all processes."""
 
-    def __init__(self, ledger: Ledger, decider: Decider, budgets: Budgets, began: RoundSums | None) -> None:
+    def __init__(self, ledger: Ledger, decider: Decider, began: RoundSums | None) -> None:
         """began : what the rounds of the bandit added up to as it began."""
-        self.decider, self.budgets, self._began = decider, budgets, began
+        self.decider, self._began = decider, began
         self._ledger, self._committer, self._home = ledger, ledger.committer, ledger.database
+        self.look()
+
+    def look(self) -> None:
+        """Take the budgets that the ledger has by now."""
+        with self._home.reading() as connection:
+            self.budgets: Budgets = of_description(keeping.settings(connection).get(BUDGETS, {}))
         self._limits = {
             arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
-            for arm, several in budgets.items()
+            for arm, several in self.budgets.items()
         }
         # whether decisions depend on those of others
-        self.needed = bool(budgets) or decider.bandit.baseline is not None
+        self.needed = bool(self.budgets) or self.decider.bandit.baseline is not None
 
     def decide(self, call: Call) -> Entry:
         """One request, or B. It is stored when this returns."""
-        time, early = self.decider.time(call), self.decider.early(call)
+        begun = self.decider.begun(call)
         home, bandit = self._home, self.decider.bandit
 
-        def decided(connection: Any) -> tuple[Any, ...]:
+        def decided(connection: Any) -> tuple[Entering, Entry]:
             spending.hold(connection, home)
             with self.decider.lock:
-                request = self.decider.request(early, call, time)
+                request = self.decider.request(begun, call)
                 erased = 0
                 if bandit.baseline is not None:
                     erased, bandit.kept = self._rounds(connection)
-                choice, amounts = self._in_turn(connection, request, call, record.micros(time))
-                entry = self.decider.entry(choice, call, time)
+                choice, amounts = self._in_turn(connection, request, call, record.micros(begun.time))
+                entry = self.decider.entry(choice, call, begun)
                 sums = bandit.kept
 
             values = self._committer.values(entry.rows, entry.lessons)  # first, as it may refuse a row
             spending.spend(connection, home, amounts)
             if sums is not None:
                 spending.put_rounds(connection, home, erased, _array(sums))
-            return values, entry
+            return Entering(values, entry.basis), entry
 
         ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
         return self._committer.submit(Deciding(decided, [str(one) for one in ids]))
@@ -175,14 +180,15 @@ class Turns:
             sums = baseline.after(sums, request, one.arm)
         return sums
 
-    def fits(self, *, store: str, shadows: Iterable[Bandit | None], rule: bool) -> None:
-        """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act."""
-        if self.decider.bandit.baseline is not None and store != "all":
-            raise ValueError("a baseline needs store='all': what its rounds add up to is counted from all features")
-        for one in shadows:
-            judged(one)
-        if rule and self.decider.bandit.baseline is not None:
-            raise ValueError("a rule acts here, so the bandit cannot keep a baseline: leave apprentice= or it out")
+
+def fits(bandit: Bandit, *, store: str, shadows: Iterable[Bandit | None], rule: bool) -> None:
+    """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act."""
+    if bandit.baseline is not None and store != "all":
+        raise ValueError("a baseline needs store='all': what its rounds add up to is counted from all features")
+    for one in shadows:
+        judged(one)
+    if rule and bandit.baseline is not None:
+        raise ValueError("a rule acts here, so the bandit cannot keep a baseline: leave apprentice= or it out")
 
 
 def _masked(request: Request, open_arms: np.ndarray, names: tuple[str, ...]) -> Request:

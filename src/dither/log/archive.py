@@ -1,53 +1,97 @@
 """A ledger to Parquet, a folder for each day, and folders of `Log` into a ledger."""
 
+import secrets
 import shutil
 from collections.abc import Mapping
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dither.bandit import saving
+from dither.base import files
 from dither.deciding import inputs
-from dither.log import record, reward_rules, schema, storage, teaching
+from dither.log import claim, record, reward_rules, schema, storage, teaching
 from dither.log.logged import Logged
 
+EPOCH = date(1970, 1, 1)
 ROWS = 10_000  # read together
 PART = 100_000  # rows of an exported file
 _ARRAYS = ("features", "m", "w", "probabilities")
 
 
 def export(ledger: Any, folder: Path) -> list[Path]:
-    """Write the days of a `ledger.Ledger`. Each day is whole: it is written beside its name and renamed."""
-    pl = schema.polars()
-    decisions, events, about = ledger.frames()
+    """Write the days of a `ledger.Ledger` that have changed since the last export; -> the folders of all days.
+
+    The new days are written beside, and then take their places under a new edition (`storage.edition`).
+    """
+    from dither.log.database import fetching, keeping, reward_terms
+
     folder.mkdir(parents=True, exist_ok=True)
-    days = decisions.select(day=pl.col("time").dt.date().cast(pl.String), place=pl.int_range(pl.len(), dtype=pl.Int64))
-    written = []
-    for (day,), mine in sorted(days.group_by("day", maintain_order=True), key=lambda each: each[0]):
-        rows = decisions[mine["place"]]
-        its_events = storage.renumbered(events, mine.select(number="place"))
-        part = folder / f".{day}.part"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
-        for what, frame in (("decisions", rows), ("rewards", its_events)):
-            for at in range(0, frame.height, PART):
-                storage.add_part(part, what, at, frame[at : at + PART], about)
-        shutil.rmtree(folder / day, ignore_errors=True)
-        written.append(part.rename(folder / day))
-    return written
+    lock = claim.Claim(folder)
+    try:
+        with fetching.uncollected(), ledger.database.reading() as connection:
+            limits = schema.ends(reward_terms.ranges(connection))
+            about = {"rewards": ledger.rewards, "reward_range": limits} | keeping.facts(connection)
+            days = {str(EPOCH + timedelta(days=n)): counts for n, counts in sorted(fetching.days(connection).items())}
+            before = storage.edition(folder, whole=False) or storage.Edition("", True, None, {})
+            same = before.about == about and not before.busy
+            new = [day for day in days if not (same and before.days.get(day) == days[day] and (folder / day).is_dir())]
+            for day in new:
+                _write(folder, day, about, ledger, connection)
+        if new:
+            _exchange(folder, new, storage.Edition(secrets.token_hex(8), False, about, before.days | days))
+    finally:
+        lock.release()
+    return [folder / day for day in days]
+
+
+def _write(folder: Path, day: str, about: dict[str, Any], ledger: Any, connection: Any) -> None:
+    """Write one day, beside its place."""
+    from dither.log.database import fetching
+
+    start = (date.fromisoformat(day) - EPOCH).days * storage.DAY
+    span = start, start + storage.DAY
+    decisions = fetching.together(list(fetching.decisions(connection, ledger.database, span)))
+    events = fetching.events(connection, ledger.database, span)
+    events = storage.renumbered(events, decisions.select("id", number="__decision"))
+    part = folder / f".{day}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    for what, frame in (("decisions", decisions.drop("__decision")), ("rewards", events)):
+        for at in range(0, frame.height, PART):
+            storage.add_part(part, what, at, frame[at : at + PART], about)
+
+
+def _exchange(folder: Path, new: list[str], edition: storage.Edition) -> None:
+    """Put the new days in the places of the old ones. In between, readers wait."""
+    storage.put_edition(folder, edition._replace(busy=True))
+    for day in new:
+        old = folder / f".{day}.old"
+        shutil.rmtree(old, ignore_errors=True)
+        if (folder / day).exists():
+            (folder / day).rename(old)
+        (folder / f".{day}.part").rename(folder / day)
+    files.sync(folder)
+    storage.put_edition(folder, edition)
+    for day in new:
+        shutil.rmtree(folder / f".{day}.old", ignore_errors=True)
 
 
 def take_over(ledger: Any, folder: Path) -> int:
     """Enter the decisions and the rewards of a folder that `Log` wrote, or of a folder of days."""
     from dither.log.database import lessons
 
+    edition = storage.edition(folder)
     folders = storage.days(folder) or [folder]
     if not folder.is_dir() or not all(storage.folder_rows(one, "decisions").rows for one in folders):
         raise ValueError(f"{folder} holds no decisions of a log: take_over reads what Log or export wrote")
     with ledger.holding() as connection:
         lessons.hold(connection)
         taken = sum(_take(ledger, connection, one) for one in folders)
+        if storage.edition(folder) != edition:
+            raise storage.replaced(folder)
     ledger.look()
     return taken
 
@@ -57,6 +101,7 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
     from dither.log.database import entering, rewarding
 
     received, decisions = storage.folder_rows(folder, "rewards"), storage.FolderDecisions(folder)
+    gone: list[str] = []  # ids of decisions whose data was erased
     new, pupil = set(), _pupil(connection, decisions.about, folder)
     frames = [storage.read_part(path) for _, _, path in received.parts]
     frames += [] if received.tail is None else [received.tail]
@@ -66,17 +111,21 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
         there = entering.taken(connection, frame["id"].to_list())
         frame = frame.filter(~schema.polars().col("id").is_in(list(there)))
         values = []
+        gone += frame.filter("was_erased")["id"].to_list() if "was_erased" in frame.columns else []
         for row, lesson in zip(*_rows(frame, decisions.about, pupil), strict=True):
             for id in (row["id"], *(row["arms"] or ())):
                 inputs.storable(id)
             new.add(row["id"])
-            values.append(entering.IN_ORDER(record.stored(row, horizon=ledger.ticks, lesson=lesson)))
+            values.append(entering.IN_ORDER(record.stored(row, lesson=lesson)))
         ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
-    for frame in frames:
+    if gone:
+        entering.erased(connection, ledger.database, gone)
+    # what counts comes first, so that what it has corrected does not
+    for frame in [frame.filter(schema.polars().col("conflict") == late) for late in (False, True) for frame in frames]:
         for at in range(0, frame.height, ROWS):
             events = [reward_rules.Event(*row) for row in frame[at : at + ROWS].select(list(schema.EVENT)).iter_rows()]
             mine = [event for event in events if event.id in new or not event.conflict]
-            judge = rewarding.Judge(connection, ledger.database, ledger.terms, [event.id for event in mine])
+            judge = rewarding.Judge(connection, ledger.database, [event.id for event in mine])
             for event in mine:
                 judge.answer(rewarding.Sent(event.id, event.reward, event.part, record.micros(event.time)))
             rewarding.insert(connection, ledger.database, judge.rows)

@@ -38,6 +38,7 @@ HEAVIEST = 1e100  # the squares of larger weights overflow
 LIGHTEST = 1e-100  # the squares of smaller weights of rows become 0; a weight of 0 itself is allowed
 SHOWN = 10  # row numbers that a finding prints
 OFFERED = ("arm_set", "features", "arms", "K")  # the columns that say which arms were on offer
+ERASED = "the decision was erased"
 LOOKED_AT = 5000  # so many first rows say whether the policy changed: one that learns changes most at first
 Broken: TypeAlias = tuple[str, str, np.ndarray]  # kind and text of a finding, and whether each row has it (n,)
 
@@ -46,8 +47,8 @@ Broken: TypeAlias = tuple[str, str, np.ndarray]  # kind and text of a finding, a
 class Finding:
     """One kind of thing that is wrong, or worth knowing."""
 
-    kind: str  # "propensity", "kind", "arm", "reward", "duplicate", "missing", "floor", "weights", "thinned", "arms"
-    # and "draws", "law": z that came before
+    kind: str  # "propensity", "kind", "arm", "reward", "duplicate", "missing", "erased", "floor", "weights", "thinned",
+    # "arms", and "draws", "law": z that came before
     text: str
     rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)  # numbers in the log
     refused: bool = False  # whether an estimate refuses such rows unless the user leaves them out
@@ -176,6 +177,7 @@ def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) ->
             raise ValueError(f"{name} must be 'error' or 'leave out', got {value!r}")
     if missing not in ("error", "leave out") and not (isinstance(missing, (int, float)) and math.isfinite(missing)):
         raise ValueError(f"missing must be 'error', 'leave out' or a finite number, got {missing!r}")
+    rows = present(rows)
     numbers, left_out = rows.numbers, {}
     answers = {"duplicates": duplicates, "missing": missing, "invalid": invalid}
     keep, filled = np.ones(len(rows), dtype=bool), 0
@@ -201,6 +203,14 @@ def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) ->
     return replace(rest, report=Report(before.read, *sums, _notes(rest), _inverse(rest), before.bets))
 
 
+def present(rows: Any) -> Any:
+    """The rows without those whose data was erased. What they earned is not known, and 0 would be a claim."""
+    if not rows.erased.any():
+        return rows
+    report = rows.report or Report(len(rows), len(rows), bets=each_arm(rows))
+    return without(replace(rows, report=report), ~rows.erased, ERASED)
+
+
 def without(rows: Any, keep: np.ndarray, reason: str) -> Any:
     """The rows where `keep` (n,) is True. The report counts the other rows under the reason."""
     rest, gone = rows.filter(keep), int(np.sum(~keep))
@@ -216,7 +226,7 @@ def _findings(rules: Iterable[Callable[[Any], Iterable[Broken]]], rows: Any, *, 
 
 def _notes(rows: Any) -> tuple[Finding, ...]:
     """The findings that are worth knowing. They keep no row out of an estimate."""
-    return (*_findings((_floors, _weights, _thinned, _draws), rows, refused=False), *_number(rows))
+    return (*_findings((_erased, _floors, _weights, _thinned, _draws), rows, refused=False), *_number(rows))
 
 
 def _kinds(rows: Any) -> Iterator[Broken]:
@@ -248,7 +258,7 @@ def _arms(rows: Any) -> Iterator[Broken]:
 def _rewards(rows: Any) -> Iterator[Broken]:
     r = rows.r
     yield "reward", "reward is infinite", np.isinf(r)
-    yield "missing", "no reward came", np.isnan(r)
+    yield "missing", "no reward came", np.isnan(r) & ~rows.erased
 
 
 def _row_weights(rows: Any) -> Iterator[Broken]:
@@ -270,6 +280,10 @@ def came_before(rows: Any) -> np.ndarray:
         return np.zeros(len(rows), dtype=bool)
     ids = rows.frame["id"]
     return (~ids.is_first_distinct() & ids.is_not_null()).to_numpy()
+
+
+def _erased(rows: Any) -> Iterator[Broken]:
+    yield "erased", f"{ERASED}: it is left out of every estimate", rows.erased
 
 
 def _floors(rows: Any) -> Iterator[Broken]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dither.base import errors
 from dither.deciding import inputs
+from dither.features import tokens
 from dither.log import logged, reader, schema, storage
 from dither.log.logged import Logged, by_value
 
@@ -63,8 +64,12 @@ def from_columns(
     if kind is not None and (kind not in schema.KINDS or "propensity_kind" in columns):
         rule = "and without propensity_kind=, the column that says it" if kind in schema.KINDS else f"got {kind!r}"
         raise ValueError(f"kind must be one of {', '.join(schema.KINDS)}: {rule}")
-    as_written = {arm, *text, *(columns[name] for name in reader.TEXTS if name in columns)}
-    table = reader.scanned(Path(frame), as_written) if isinstance(frame, (str, Path)) else reader.framed(frame)
+    as_written = [columns[name] for name in reader.TEXTS if name in columns]
+    counted = [column for column in (reward, cost, propensity, *_listed_names(features)) if column is not None]
+    if isinstance(frame, (str, Path)):
+        table = reader.scanned(Path(frame), as_written, names={arm, *text}, numbers=counted)
+    else:
+        table = reader.framed(frame)
     with storage.readable(where):
         table = table.lazy().collect()
     names = {"arm": arm, "reward": reward or cost, "propensity": propensity, **columns}
@@ -100,6 +105,7 @@ def _renamed(table: Any, named: dict[str, str], context: list[str]) -> Any:
         *(pl.col(name).alias(f"{name}{logged.YOURS}" if name in schema.COLUMNS else name) for name in theirs),
     )
     if context:
+        _numeric(table, context)
         values = inputs.numbers(table.select(context), name="features")
     elif _listed(dtype := rows.schema.get("features")) and dtype.inner.is_numeric():
         values = _even(rows["features"])
@@ -108,17 +114,41 @@ def _renamed(table: Any, named: dict[str, str], context: list[str]) -> Any:
     return rows.with_columns(pl.Series("features", values[:, None, :]).cast(schema.dtype("rows")))
 
 
+def _listed_names(features: str | Sequence[str] | None) -> list[str]:
+    """The columns that a user names as features."""
+    return [features] if isinstance(features, str) else list(features or ())
+
+
+def _numeric(table: Any, names: Sequence[str]) -> None:
+    """Raise ValueError for a column of text, with the first value that is no number and its row."""
+    for name in names:
+        column = table[name]
+        if column.dtype != schema.polars().String:
+            continue
+        odd = column.is_not_null() & column.cast(schema.polars().Float64, strict=False).is_null()
+        row, what = (int(odd.arg_max() or 0), "text") if odd.any() else (0, "numbers as text")
+        raise ValueError(
+            f"column {name!r} must hold real numbers to be a feature, got {what}, such as {column[row]!r} in row {row}"
+            ": correct it, leave the column out, or make columns of names by dither.Features"
+        )
+
+
 def _placed(rows: Any, arms: str | int | Sequence[Any] | None) -> tuple[Any, tuple[str, ...] | None]:
     """The rows with the position of each arm in place of its id, and the catalogue; None where each row lists its ids.
 
     arms : as for `from_columns`
     """
     pl, shown = schema.polars(), texts(rows["arm"])
+    if not isinstance(arms, (str, int, np.integer, type(None))) and "" in arms:
+        shown = shown.fill_null("")  # an arm without a name, which the user names
     if isinstance(arms, str):
         if not _listed(rows.schema["arms"]):
             dtype = rows.schema["arms"]
             raise ValueError(f"arms must name a column of lists of ids, got {dtype}; or pass the ids themselves")
-        catalogue, rows = None, rows.with_columns(pl.col("arms").cast(schema.dtype("texts")))
+        if rows.schema["arms"].inner.is_nested():
+            raise ValueError(f"arms must name a column of lists of ids, got {rows.schema['arms']}: {_NESTED}")
+        ids = pl.col("arms").cast(schema.dtype("texts")).list.eval(pl.element().str.normalize("NFC"))
+        catalogue, rows = None, rows.with_columns(ids)
         position = _within(shown, rows["arms"])
     else:
         catalogue = _catalogue(shown, arms)
@@ -149,7 +179,7 @@ def _catalogue(shown: Any, arms: int | Sequence[Any] | None) -> tuple[str, ...]:
     if arms is None or isinstance(arms, (int, np.integer)):
         ids = sorted(shown.drop_nulls().unique().to_list(), key=by_value)
         return tuple(ids) if arms is None else filled_up(ids, int(arms))
-    ids = [str(one) for one in arms]
+    ids = [_id_text(one) for one in arms]
     if len(set(ids)) < len(ids) or not ids:
         raise ValueError(f"arms must be different ids, and at least one; got {len(ids)}")
     return tuple(ids)
@@ -183,11 +213,39 @@ def open_bandit(frame: Any, *, arms: int | Sequence[Any] | None = None) -> Logge
 
 
 def texts(column: Any) -> Any:
-    """Ids of any type as text. A float without a fraction is written as a whole number."""
+    """Ids of any type as text in the form NFC. A float without a fraction is written as a whole number.
+
+    Raises ValueError for values that are no ids, such as lists.
+    """
     pl = schema.polars()
-    if column.dtype.is_float() and bool((column.drop_nulls() == column.drop_nulls().round()).all()):
-        column = column.cast(pl.Int64)
-    return column.cast(pl.String)
+    if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        raise ValueError(
+            f"the column of the arm must hold one id a row, got {column.dtype}, such as {_example(column)}: {_NESTED}"
+        )
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        whole = column.drop_nulls()
+        column = column.cast(pl.Int64) if ((whole == whole.round()) & (whole.abs() < 2.0**53)).all() else column
+    return column.cast(pl.String).str.normalize("NFC")
+
+
+def _id_text(id: Any) -> str:
+    """The text that `texts` makes of this id."""
+    if isinstance(id, (bool, np.bool_)):
+        return str(bool(id)).lower()
+    if isinstance(id, (float, np.floating)) and float(id).is_integer() and abs(float(id)) < 2.0**53:
+        return str(int(id))
+    return tokens.nfc(str(id))
+
+
+_NESTED = (
+    "an arm has one id, a text or a number. Give each arm an id of its own, or each arm of a list that was shown a row"
+)
+
+
+def _example(column: Any) -> str:
+    value = next((value for value in column.head(100).to_list() if value is not None), None)
+    return repr(value)[:60]
 
 
 def _listed(dtype: Any) -> bool:

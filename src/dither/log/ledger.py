@@ -10,16 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import time_ns
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
 
 from dither.base import errors, forks
 from dither.deciding.answers import Decision, Decisions
-from dither.log import flushing, record, reward_rules, schema, stated, storage, terms
+from dither.log import address, flushing, record, reward_rules, schema, stated, storage, terms
 from dither.log.logged import Logged
-from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
+from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
 from dither.log.reward_rules import Answer, Many, id_text
+from dither.log.troubles import Trouble
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -50,16 +52,20 @@ class Ledger:
     late : "kept": a late reward is kept as an event and never counts. "counts": it counts as others do
     parts : names of the parts of a reward, such as ["click", "sale"], which are summed. Then every reward names its
         part, and a decision waits until it has all of them, or until its horizon passes. None: parts have any names
+    reward_range : the least and the largest reward of a decision, such as (0, 1) or (0, math.inf). With the rule "sum"
+        it is that of the sum: of the parts that have come, each time one comes, since those that do not come are 0.
+        None: what the bandit of the ledger can learn, where `dither.Live` gave it one, else all numbers
     wait : whether a call waits for the disk. False: the calls of a process that is killed are there, but if the machine
         loses power, or the server of the database stops, the last `flush_seconds` may be lost
     flush_seconds : with wait=False, how often a file is synced. PostgreSQL has a setting of its own, wal_writer_delay
 
-    The settings of rewards are kept in the ledger. Whoever opens it again may leave them out.
+    The terms of rewards, `rewards` to `reward_range`, are kept in the ledger, so whoever opens it again may leave them
+    out. `change` lets others hold for later decisions.
 
     Any number of threads and processes may hold one ledger. After a fork, the child has connections of its own, but a
     ledger in memory belongs to the parent.
 
-    Raises ValueError for settings other than those that the ledger has, and for a file that is no ledger; OSError where
+    Raises ValueError for terms other than those that the ledger has, and for a file that is no ledger; OSError where
     the database cannot be reached.
     """
 
@@ -72,29 +78,90 @@ class Ledger:
         default: float | None = None,
         late: str | None = None,
         parts: Iterable[str] | None = None,
+        reward_range: tuple[float, float] | None = None,
         wait: bool = True,
         flush_seconds: float = 1.0,
     ) -> None:
         errors.true_or_false("wait", wait)
         errors.positive("flush_seconds", flush_seconds, most=1e9)
-        wanted = terms.wanted(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts)
+        wanted = terms.wanted(
+            rewards=rewards, horizon=horizon, default=default, late=late, parts=parts, reward_range=reward_range
+        )
         needed()
-        from dither.log.database import committing
+        from dither.log.database import committing, reward_terms
         from dither.log.database import home as homes
 
-        self.database = homes.Home(home, wait=wait)
+        self.database = home if isinstance(home, homes.Home) else homes.Home(home, wait=wait)
         try:
-            self.terms = terms.settle(self.database, wanted)
+            self.terms = reward_terms.settle(self.database, wanted)
         except BaseException:
-            self.database.close()
+            if self.database is not home:  # else whoever has opened it closes it
+                self.database.close()
             raise
-        self.rewards, self.horizon, self.default, self.late, self.parts = self.terms
-        self.ticks = None if self.horizon is None else self.horizon // timedelta(microseconds=1)  # the horizon, whole
         flush = None if wait else flushing.Flush(self.database, flush_seconds)
-        self.committer = committing.Committer(self.database, self.terms, horizon=self.ticks, flush=flush)
+        self.committer = committing.Committer(self.database, flush=flush)
         self._facts: dict[str, tuple[str, ...]] = {}  # "names" of the features, and ids of the "slots"
         self.look()
         forks.tell(self)
+
+    @property
+    def rewards(self) -> str:
+        """How the parts of a decision make its reward."""
+        return self.terms.rewards
+
+    @property
+    def horizon(self) -> timedelta | None:
+        """After this long the reward of a decision is late, as this process knows the terms."""
+        return self.terms.horizon
+
+    @property
+    def default(self) -> float | None:
+        """The reward of a decision whose horizon passes without one."""
+        return self.terms.default
+
+    @property
+    def late(self) -> str:
+        """What becomes of late rewards."""
+        return self.terms.late
+
+    @property
+    def parts(self) -> tuple[str, ...] | None:
+        """The parts of which rewards are the sum; None: parts have any names."""
+        return self.terms.parts
+
+    @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The least and the largest reward; None: there are no limits."""
+        return self.terms.reward_range
+
+    def change(
+        self,
+        *,
+        horizon: timedelta | float | EllipsisType | None = ...,
+        default: float | EllipsisType | None = ...,
+        late: str | EllipsisType = ...,
+        reward_range: tuple[float, float] | EllipsisType | None = ...,
+        rewards: str | EllipsisType = ...,
+        parts: Iterable[str] | EllipsisType | None = ...,
+    ) -> None:
+        """Let other terms hold for the decisions that are stored from now on, by any process.
+
+        The parameters are those of the ledger; `...`: as it is, None: as where nothing is passed. It is an event, kept
+        with its number and time. Decisions that are there keep their terms: `reward` and `expire` judge each by its own
+
+        Raises ValueError for terms that do not go together, and for `rewards` and `parts`, which cannot change; OSError
+        where the database refuses. Nothing has changed then.
+        """
+        from dither.log.database import lessons, reward_terms
+
+        self.committer.begun()
+        new = dict(horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts)
+        with self.holding() as connection:
+            before = lessons.changes(connection).mark
+            reward_terms.change(connection, self.database, new)
+            after, mark = reward_terms.newest(connection), lessons.changes(connection).mark
+        self.database.moved(before, mark)
+        self.terms = after
 
     @overload
     def record(self, decision: "OneOrMany", **more: Unpack[AboutRecord]) -> "RecordedOneOrMany": ...
@@ -148,17 +215,25 @@ class Ledger:
 
             with self.holding() as connection:
                 lessons.hold(connection)
+                before = lessons.changes(connection).mark
                 self._facts[name] = tuple(keeping.settle(connection, **{name: value})[name])
+                self.database.moved(before, lessons.changes(connection).mark)
         return self._facts.get(name)
 
-    def look(self) -> None:
-        """Read the names of features and the ids of slots, which another process may have passed."""
-        from dither.log.database import keeping
+    def look(self, *, anew: bool = False) -> None:
+        """Read what another process may have passed: the terms, the names of features and the ids of slots.
 
-        if len(self._facts) < 2:
-            with self.database.reading() as connection:
+        anew : also names and ids that are known, since the ledger may be another one
+        """
+        from dither.log.database import keeping, reward_terms
+
+        facts = self._facts
+        with self.database.reading() as connection:
+            self.terms = reward_terms.newest(connection)
+            if anew or len(facts) < 2:
                 about = keeping.facts(connection)
-            self._facts = {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
+                facts = {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
+        self._facts = facts
 
     @overload
     def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
@@ -175,18 +250,13 @@ class Ledger:
         conflict and a late reward are kept, and never count. For lists a list
 
         Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
-        not a finite number, and for a part that is empty or not one of `parts`; OSError where the database refuses.
-        Nothing has changed then.
+        not a finite number or lies outside `reward_range`, and for a part that is empty or not one of `parts`; OSError
+        where the database refuses. Nothing has changed then.
         """
         from dither.log.database import committing, rewarding
 
         many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
-        if part is not None:
-            reward_rules.part(part)
-        if self.parts is not None and part not in self.parts:
-            raise ValueError(
-                f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
-            )
+        self._names(part)
         if many and np.ndim(r) != 1:
             raise ValueError(f"give one reward for each id: {len(id)} ids, got {r!r}")
         ids, rs = (list(id), list(r)) if many else ([id], [r])
@@ -200,6 +270,44 @@ class Ledger:
         ]
         answers = self.committer.submit(committing.Rewarding(sent)) if sent else []
         return answers if many else answers[0]
+
+    @property
+    def troubles(self) -> list[Trouble]:
+        """What failed beside calls that were answered, the newest last; `Live.troubles` says more."""
+        return self.database.troubles.latest
+
+    def correct(self, id: str | int, r: float, *, part: str | None = None, time: Any = None) -> Answer:
+        """Let another reward count in the place of the one that counts, as after a refund or a mistake.
+
+        id, r, part, time : as for `reward`. time is that of the correction; the horizon does not matter. A default that
+        the decision got can be corrected too, without a part
+        -> 'counted', or 'known' where this reward counts already
+
+        It is an event, which is kept beside what it corrects. `read` gives the new reward and the time of the
+        correction. A reward that is sent again is known by what was answered to it.
+
+        Raises LookupError for an id that no decision has, or whose decision was erased; ValueError where there is no
+        reward to correct, for one that is not finite or lies outside `reward_range`, and for a part that is not one of
+        `parts`; OSError where the database refuses. Nothing has changed then.
+        """
+        from dither.log.database import committing, rewarding
+
+        if part is not None:
+            self._names(part)
+        at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
+        r = reward_rules.finite(r, f"for decision {id!r}")
+        sent = rewarding.Sent(id_text(id), r, part, at, corrects=True)
+        (answer,) = self.committer.submit(committing.Rewarding([sent]))
+        return answer
+
+    def _names(self, part: str | None) -> None:
+        """Raise ValueError for a part that no reward of this ledger can have."""
+        if part is not None:
+            reward_rules.part(part)
+        if self.parts is not None and part not in self.parts:
+            raise ValueError(
+                f"part must be one of {', '.join(map(repr, self.parts))}, which make a reward; got {part!r}"
+            )
 
     @property
     def closed(self) -> bool:
@@ -219,10 +327,12 @@ class Ledger:
             with self.database.writing() as connection:
                 yield connection
 
-    def expire(self, now: Any = None) -> int:
+    def expire(self, now: Any = None, *, before: Any = None) -> int:
         """Close the decisions whose horizon has passed. Those without a reward get the default, where there is one.
 
         now : a datetime, an ISO 8601 text or seconds since 1970; None: now
+        before : a time up to which all rewards have been heard of. Only decisions whose horizon has passed before it
+            are closed, so rewards that still wait in a queue are not late; None: all have been heard of
         -> how many had no reward
 
         Raises ValueError for a ledger without a horizon.
@@ -230,24 +340,24 @@ class Ledger:
         from dither.log.database import rewarding
 
         self.committer.begun()
-        if self.horizon is None:
-            raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
         at = record.micros(schema.moment(now))
+        if before is not None:
+            at = min(at, record.micros(schema.moment(before)) - 1)
         with self.holding() as connection:
-            return rewarding.expire(connection, self.database, self.terms, at)
+            return rewarding.expire(connection, self.database, at)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward, the oldest first: those without one that are not closed."""
         from dither.log.database import rewarding
 
         def time(at: int) -> datetime:
-            return record.EPOCH + timedelta(microseconds=at)
+            return record.EPOCH + timedelta(microseconds=min(at, record.LAST))
 
         self.committer.begun()
         after, left = -1, math.inf if limit is None else limit
         while left > 0:  # in pieces, so that no transaction is open while the caller looks at them
             with self.database.reading() as connection:
-                rows = rewarding.pending(connection, self.terms, after, int(min(left, _TOGETHER)))
+                rows = rewarding.pending(connection, self.parts, after, int(min(left, _TOGETHER)))
             if not rows:
                 return
             for _, id, at, deadline in rows:
@@ -257,14 +367,16 @@ class Ledger:
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase what is known of some decisions: features, your own columns, lines, probabilities and rewards.
 
-        ids : of the decisions; or one column of your own and the value to look for: `erase(user="u7")`
+        ids : of the decisions; or one column of your own and the value to look for: `erase(user="u7")`. A number and
+            the text of it are one value: "7" finds 7, and 7 finds "7" and 7.0
         -> how many decisions were erased now
 
         Id, time, arm and propensity stay. That so many decisions were erased is recorded, and whose is not. Decisions
         of a person without any such column cannot be found.
 
         Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None,
-        which would be all those without a value.
+        which would be all those without a value; LookupError where decisions have columns of your own, and none has
+        this one.
         """
         from dither.log.database import erasing
 
@@ -281,34 +393,46 @@ class Ledger:
         with self.turn:
             with self.database.writing() as connection:
                 erased = erasing.erase(connection, self.database, by, sought if ids is not None else [sought])
-            self.database.truncate()
+            self.database.erased()
         return erased
 
-    def read(self, *, rewards: str | None = None) -> Logged:
-        """All decisions with the rewards that count, as `dither.log.read` gives them.
+    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
+        """The decisions with the rewards that count, as `dither.log.read` gives them.
 
-        rewards : the rule for several rewards of a decision; None: that of the ledger
+        rewards : the rule for several rewards of a decision; None: that of the ledger. By another rule `reward_range`
+            is not known
+        since, until : times: the decisions from the first on and before the second, with all rewards of theirs; None:
+            from the first one, or to the last one
 
         Raises ValueError for a ledger without decisions.
         """
         if rewards is not None:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
-        decisions, events, about = self.frames()
+        within = record.span(since, until)
+        decisions, events, about = self.frames(within)
         if decisions.height == 0:
-            raise ValueError(f"the ledger in {self.database.where} holds no decisions: there is nothing to evaluate")
+            when = " in this span of time" * (within != WHOLE)
+            raise ValueError(
+                f"the ledger in {self.database.where} holds no decisions{when}: there is nothing to evaluate"
+            )
         names, slots = (tuple(about[name]) if about.get(name) else None for name in ("names", "slots"))
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
-        return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots)
+        span = schema.of_ends(about["reward_range"]) if rewards in (None, self.rewards) else None
+        return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots, reward_range=span)
 
-    def frames(self) -> tuple[Any, Any, dict[str, Any]]:
-        """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself."""
-        from dither.log.database import fetching, keeping
+    def frames(self, span: Span = WHOLE) -> tuple[Any, Any, dict[str, Any]]:
+        """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
+
+        span : of the times of the decisions
+        """
+        from dither.log.database import fetching, keeping, reward_terms
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self.database))
-            events = fetching.events(connection, self.database)
-            about = keeping.facts(connection)
+            parts = list(fetching.decisions(connection, self.database, span))
+            events = fetching.events(connection, self.database, span)
+            limits = reward_terms.ranges(connection, *fetching.within(span))
+            about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
         decisions = fetching.together(parts)
         events = storage.renumbered(events, decisions.select("id", number="__decision"))
         return decisions.drop("__decision"), events, {"rewards": self.rewards} | about
@@ -316,11 +440,15 @@ class Ledger:
     def export(self, folder: Any) -> list[Path]:
         """Write all of it to Parquet, a folder for each day (UTC) in which decisions were made; -> these folders.
 
-        `dither.log.read(folder)` reads all days, and each of them alone. A day that is there is written anew.
+        `dither.log.read(folder)` reads all days, and each of them alone. Only days of which something has changed since
+        the last export are written: by decisions, by rewards that came later, or by an erasure. All of them take their
+        places together, so who reads at that time has the old log or the new one.
+
+        Raises ValueError while another export writes into the folder.
         """
         from dither.log import archive
 
-        return archive.export(self, Path(folder))
+        return archive.export(self, address.local(folder))
 
     def take_over(self, folder: Any) -> int:
         """Enter the decisions and rewards of a folder that `Log` or `export` wrote; -> how many decisions are new.
@@ -330,7 +458,7 @@ class Ledger:
         """
         from dither.log import archive
 
-        return archive.take_over(self, Path(folder))
+        return archive.take_over(self, address.local(folder))
 
     def __len__(self) -> int:
         from dither.log.database import fetching

@@ -6,6 +6,7 @@ the same columns. A feature that comes twice, in one arm or in the context and t
 Wabbit.
 """
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 
 from dither.base import errors, reading
 from dither.base.errors import Option, Refused
-from dither.log import check, schema
+from dither.log import address, check, schema
 from dither.log.logged import Logged
 
 Features = dict[str, float]
@@ -30,6 +31,18 @@ COLUMNS = (  # of the rows, in this order
 
 class Malformed(ValueError):
     """A line that does not have the form of the format."""
+
+    line: int | None = None  # its number, where a piece has several lines; None: the first of the piece
+
+
+@contextlib.contextmanager
+def at(number: int) -> Iterator[None]:
+    """A block that reads this line of a piece."""
+    try:
+        yield
+    except Malformed as error:
+        error.line = number
+        raise
 
 
 class FeatureNames:
@@ -133,7 +146,7 @@ def log_of(
         except Malformed as error:
             if malformed == "error":
                 cure = (" (", Option("malformed", "leave out"), " counts such lines)")
-                raise Refused(f"line {number} of {where}: {error}", *cure) from None
+                raise Refused(f"line {error.line or number} of {where}: {error}", *cure) from None
             one = "malformed"
         except ValueError as error:
             raise Refused(f"line {number} of {where} ", *errors.said(error)) from None
@@ -175,9 +188,10 @@ def opened(source: Any) -> Iterable[str]:
     """The lines of a file, packed or not. An iterable of lines stays as it is."""
     if not isinstance(source, (str, Path)):
         return source
-    if not Path(source).is_file():
+    path = address.local(source)
+    if not path.is_file():
         raise FileNotFoundError(f"no log at {source}")
-    return _of_file(Path(source))
+    return _of_file(path)
 
 
 def singly(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -194,6 +208,14 @@ def real(value: Any, what: str) -> float:
     if not math.isfinite(number):
         raise Malformed(f"{what} must be finite, got {value!r}")
     return number
+
+
+def moment(time: Any) -> Any:
+    """The time of a line, None where it has none. Raises `Malformed` for what is no time."""
+    try:
+        return None if time is None else schema.moment(time)
+    except ValueError as error:
+        raise Malformed(str(error)) from None
 
 
 def choice(name: str, value: str, *values: str) -> None:

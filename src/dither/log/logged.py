@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors
-from dither.log import check, schema, storage
+from dither.log import acting, check, schema, storage
 
 YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
@@ -40,7 +40,9 @@ class Logged:
     encoded_by: str | None = field(default=None, repr=False)  # fingerprint of the `Features` that made the features
     slot_ids: tuple[str, ...] | None = field(default=None, repr=False)  # (K,) ids of the disjoint slots that decided
     sparse: bool = False  # whether a feature that is not in the log is 0, as in Vowpal Wabbit: then logs can be joined
+    reward_range: schema.Range | None = None  # in which the log's rewards lie; None: no limits, or it does not say
     rows: np.ndarray | None = field(default=None, repr=False)  # (n,) numbers in the whole log; None: from `first` on
+    wrote: tuple[acting.ActingPolicy, ...] | None = field(default=None, repr=False)  # the whole log; None: see the rows
 
     def __len__(self) -> int:
         return self.frame.height
@@ -84,6 +86,13 @@ class Logged:
         if "weight" not in self.frame.columns or self.frame["weight"].null_count() == len(self):
             return None
         return self.frame["weight"].fill_null(1.0).to_numpy()
+
+    @property
+    def erased(self) -> np.ndarray:
+        """Whether the data of each decision was erased (n,): its features, your own columns and its reward."""
+        if "was_erased" not in self.frame.columns:
+            return np.zeros(len(self), dtype=bool)
+        return self.frame["was_erased"].fill_null(False).to_numpy()
 
     def standing(self) -> "Logged":
         """The rows without those of weight 0, which stand for no decision. The report counts the rows left out."""
@@ -209,6 +218,11 @@ class Logged:
         """Times (n,), datetime64[us] in UTC; NaT where null."""
         return self._column("time").dt.replace_time_zone(None).to_numpy()
 
+    @property
+    def acting(self) -> tuple[acting.ActingPolicy, ...]:
+        """What the log says of the policies that wrote it."""
+        return acting.policies(self.frame) if self.wrote is None else self.wrote
+
     def column(self, name: str) -> np.ndarray:
         """Any column as NumPy (n,), such as the user, for clusters. Of two with one name, your own comes first."""
         return self.series(name).to_numpy()
@@ -275,6 +289,8 @@ class Logged:
     def usable(self, *, missing: str | float = "error", invalid: str = "error", duplicates: str = "error") -> "Logged":
         """The rows that an estimate may use, with a `report` of what was read, used and left out.
 
+        Rows whose data was erased are left out, whatever the arguments are.
+
         missing : rows without a reward: "error", "leave out", or the number that stands for it
         invalid : rows whose propensity, kind of propensity, arm or reward makes no sense: "error" or "leave out"
         duplicates : rows whose id came before: "error" or "leave out" (the first is kept)
@@ -297,7 +313,8 @@ class Logged:
     def about(self) -> dict[str, Any]:
         """What a file must say besides the frame: the arms by position, and the names of the features."""
         lists = {"catalogue": self.catalogue, "names": self.names, "slots": self.slot_ids}
-        return lists | {"shown_only": self.shown_only, "sparse": self.sparse, "encoded_by": self.encoded_by}
+        flags = {"shown_only": self.shown_only, "sparse": self.sparse}
+        return lists | flags | {"encoded_by": self.encoded_by, "reward_range": schema.ends(self.reward_range)}
 
     def aligned(self, bandit: Any) -> "Logged":
         """The log with its features in the order of the names that a bandit learnt.

@@ -1,5 +1,6 @@
 """Logs from files and frames: whole (`read`) or in batches of constant memory (`batches`)."""
 
+import os
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -8,17 +9,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dither.base import errors, reading
-from dither.log import check, reward_rules, schema, storage
+from dither.log import acting, address, check, record, reward_rules, schema, storage
 from dither.log.logged import Logged
 
 TEXTS = tuple(name for name, what in schema.COLUMNS.items() if what == "text")  # in CSV these stay as written
 SQLITE = b"SQLite format 3\0"  # how each of its files begins
-DATABASES = ("postgresql:", "postgresql+", "postgres:", "sqlite:")  # how their URLs begin
+TRIES = 20  # of reading a folder that is exported again and again
 NO_ID = np.iinfo(np.uint64).max  # stands for the hash of an id that is null
 OF_REWARDS = ("reward", "reward_time", "rewards")  # columns that a folder has in files of their own
 
 
-def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Logged:
+def read(
+    source: Any,
+    *,
+    rewards: str | None = None,
+    since: Any = None,
+    until: Any = None,
+    require: tuple[str, ...] = schema.REQUIRED,
+) -> Logged:
     """A log, whole and checked for its columns; `check()` and `usable()` look at its values.
 
     source : a file (Parquet, CSV or JSON lines, packed or not), a folder that `Log` wrote, a frame (polars, pandas,
@@ -26,15 +34,42 @@ def read(source: Any, *, rewards: str | None = None, require: tuple[str, ...] = 
         name, its value is 0 where the format is sparse (Vowpal Wabbit); else the file is refused. In one folder the
         first names are the columns, and rows without names go by place, as for a `Bandit`.
     rewards : how several rewards of a decision count: "sum", "last" or "list"; None: as the log says
+    since, until : times: the decisions from the first on and before the second. Of a folder of days the others are not
+        opened. None: from the first one, or to the last one
     require : columns that must be there
+
+    A folder that a ledger exports again meanwhile is read again, so what is read is one edition of it.
 
     Raises FileNotFoundError for a path that does not exist. Raises ValueError for a missing column (it names the column
     and those present), a column of the wrong type, a file that is not whole, and a log without rows.
     """
-    pieces = _pieces(source, rewards, require)
+    span = record.span(since, until)
+    for _ in range(TRIES):
+        seen = _editions(source)
+        try:
+            logged = _read(source, rewards, require, span)
+        except (OSError, ValueError):
+            if _editions(source) == seen:
+                raise
+        else:
+            if _editions(source) == seen:
+                return logged
+    raise storage.replaced(words(source))
+
+
+def _read(source: Any, rewards: str | None, require: tuple[str, ...], span: record.Span) -> Logged:
+    """A log, whole, whatever its editions are."""
+    pieces = _pieces(source, rewards, require, span)
     facts = _facts(pieces)
     frame = schema.polars().concat([piece.slice(0, piece.height) for piece in pieces], how="diagonal_relaxed")
-    return Logged(frame, report=_report(pieces), **facts)
+    logged = Logged(frame, report=_report(pieces), **facts)
+    if span == record.WHOLE:
+        return logged
+    ends = [np.datetime64(-(2**62) if end is None else end, "us") for end in span]
+    inside = (logged.time >= ends[0]) & ((logged.time < ends[1]) | (span[1] is None))
+    if not inside.any():
+        raise ValueError(f"{words(source)} holds no decisions in this span of time: there is nothing to evaluate")
+    return logged.filter(inside)
 
 
 def batches(
@@ -62,15 +97,21 @@ class Pieces(NamedTuple):
 def pieces(source: Any, *, rows: int, rewards: str | None = None, require: tuple[str, ...] = schema.REQUIRED) -> Pieces:
     """The pieces of `batches`, and the number of all rows."""
     errors.at_least("rows", rows, 1)
+    seen = _editions(source)
     whole = _pieces(source, rewards, require)
-    return Pieces(sum(piece.height for piece in whole), _batches(whole, rows, _repeats(whole)))
+    return Pieces(sum(piece.height for piece in whole), _batches(source, seen, whole, rows, _repeats(whole)))
 
 
-def _batches(pieces: list["_Piece"], rows: int, repeats: np.ndarray | None) -> Iterator[Logged]:
-    facts, first = _facts(pieces), 0
+def _batches(
+    source: Any, seen: list[Any], pieces: list["_Piece"], rows: int, repeats: np.ndarray | None
+) -> Iterator[Logged]:
+    """seen : the editions of the folders, as they were when the pieces were found"""
+    facts, first = _facts(pieces) | {"wrote": tuple(one for piece in pieces for one in piece.acting())}, 0
     for piece in pieces:
         for at in range(0, piece.height, rows):
             frame = piece.slice(at, min(rows, piece.height - at))
+            if _editions(source) != seen:
+                raise storage.replaced(words(source))
             again = None if repeats is None else repeats[first : first + frame.height]
             yield Logged(frame, first, repeats=again, **facts)
             first += frame.height
@@ -121,6 +162,8 @@ class _Piece:
             raise ValueError(f"{folder} holds no rows of a log: no decisions-* in it")
         self.about = self.decisions.about
         self.rule = rewards or self.about.get("rewards", "sum")
+        if self.rule != self.about.get("rewards", "sum"):
+            self.about = {**self.about, "reward_range": None}  # it is that of rewards by the rule of the log
         self.scan = self.decisions.empty.lazy()
         paths = [path for _, _, path in received.parts]
         scans = [schema.polars().scan_parquet(paths)] if paths else []
@@ -143,6 +186,15 @@ class _Piece:
         missing = any(name not in frame.columns for name in self.require)
         return schema.checked(frame, where=self.where, require=self.require) if missing else frame
 
+    def acting(self) -> tuple[acting.ActingPolicy, ...]:
+        """What all of its rows say of the policies that wrote them."""
+        names = [name for name in ("policy", "learnt") if name in self.columns]
+        with storage.readable(self.where):
+            if self.decisions is None:
+                return acting.policies(self.scan)
+            columns = self.decisions.columns(names) if names else self.decisions.columns(["arm"])
+        return acting.policies(columns)
+
     def hashes(self) -> np.ndarray:
         """A 64-bit hash of each id, (height,)."""
         if "id" not in self.columns:
@@ -154,25 +206,34 @@ class _Piece:
         return ids.select(hashed).to_series().fill_null(NO_ID).to_numpy()
 
 
-def scanned(path: Path, text: Collection[str] = TEXTS) -> Any:
-    """A lazy frame of a file; in CSV the columns in `text` stay as written."""
+def scanned(
+    path: Path, text: Collection[str] = TEXTS, *, names: Collection[str] = (), numbers: Collection[str] = ()
+) -> Any:
+    """A lazy frame of a file. text, names, numbers : columns of a CSV file, as for `reading.scan`"""
     no_database(path)
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty: there is nothing to evaluate")
     with storage.readable(path):
-        scan = reading.scan(path, text=text)
+        scan = reading.scan(path, text=text, names=names, numbers=numbers)
         scan.collect_schema()
     return scan
 
 
-def no_database(path: Path) -> None:
-    """Refuse a ledger, which `Ledger` reads. A URL may hold a password, so the message does not repeat it."""
-    url = str(path).startswith(DATABASES)
-    if url or (path.is_file() and _begins(path, SQLITE)):
+def no_database(source: str | Path) -> Path:
+    """The path of a log. Raises ValueError for a ledger, which `Ledger` reads."""
+    path = _path(source)
+    if path.is_file() and _begins(path, SQLITE):
         raise ValueError(
-            f"{'a URL of a database' if url else path} is no file of a log: write the ledger to Parquet by "
-            f"dither.log.Ledger(...).export(folder) and read the folder, or take dither.log.Ledger(...).read()"
+            f"{path} is no file of a log: write the ledger to Parquet by dither.log.Ledger(...).export(folder) and "
+            f"read the folder, or take dither.log.Ledger(...).read()"
         )
+    return path
+
+
+def _path(source: str | Path) -> Path:
+    """The path of a log. What is not there may be a URL."""
+    there = os.path.exists(source)  # where a name is too long, `Path.exists` would raise, and repeat it
+    return Path(source) if there else address.local(source)
 
 
 def _begins(path: Path, magic: bytes) -> bool:
@@ -204,7 +265,19 @@ def framed(source: Any) -> Any:
 def _of_pandas(source: Any) -> Any:
     """A pandas frame in polars. Columns of nulls lose the type text, since pandas has no type for them."""
     pl = schema.polars()
-    frame = pl.from_pandas(source)
+    try:
+        frame = pl.from_pandas(source)
+    except ImportError:
+        raise errors.missing_extra("pyarrow", extra="frames") from None
+    except (TypeError, ValueError) as reason:
+        for name in source.columns:
+            kinds = sorted({type(value).__name__ for value in source[name].dropna()})
+            if source[name].dtype == object and len(kinds) > 1:
+                raise ValueError(
+                    f"column {name!r} of the pandas frame has values of several types ({', '.join(kinds)}): make them "
+                    f"texts, frame[{name!r}].astype(str)"
+                ) from None
+        raise ValueError(f"the pandas frame cannot be read: {reason}") from None
     empty = [name for name in frame.columns if name in schema.COLUMNS and frame[name].null_count() == frame.height]
     return frame.with_columns(pl.lit(None).alias(name) for name in empty)
 
@@ -217,14 +290,22 @@ def words(source: Any) -> str:
     return str(source) if isinstance(source, (str, Path)) else f"the {type(source).__name__}"
 
 
-def _pieces(source: Any, rewards: str | None, require: tuple[str, ...]) -> list[_Piece]:
+def _editions(source: Any) -> list[Any]:
+    """The editions of the folders of a source; None for what is none."""
+    each = source if isinstance(source, (list, tuple)) else [source]
+    return [storage.edition(Path(one)) for one in each if isinstance(one, (str, Path)) and Path(one).is_dir()]
+
+
+def _pieces(
+    source: Any, rewards: str | None, require: tuple[str, ...], span: record.Span = record.WHOLE
+) -> list[_Piece]:
     """The pieces of a log in order. The days of one folder are one log: a day without names has those of the others.
 
     Raises ValueError if there is no row.
     """
     pieces: list[_Piece] = []
     for one in source if isinstance(source, (list, tuple)) else [source]:
-        days = storage.days(Path(one)) if isinstance(one, (str, Path)) else []
+        days = storage.days(_path(one), span) if isinstance(one, (str, Path)) else []
         parts = [_Piece(part, rewards, require) for part in days or [one]]
         names = next((part.about["names"] for part in parts if part.about.get("names")), None)
         for part in parts:
@@ -254,6 +335,7 @@ def _facts(pieces: list[_Piece]) -> dict[str, Any]:
         "sparse": names is not None and all(piece.about.get("sparse", False) for piece in pieces),
         "encoded_by": _encoded_by(pieces),
         "slot_ids": _slot_ids(pieces),
+        "reward_range": schema.hull(schema.of_ends(piece.about.get("reward_range")) for piece in pieces),
     }
 
 

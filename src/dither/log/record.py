@@ -9,7 +9,7 @@ import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from dither.log.check import ROUNDING
 from dither.log.reward_rules import id_text
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Span: TypeAlias = tuple[int | None, int | None]  # microseconds since 1970: from, and before; None: without end
+WHOLE: Span = (None, None)
 _TICK = timedelta(microseconds=1)
-_LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
+LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
 _ARRAYS = ("features", "m", "w", "probabilities", "x")
 _FLOAT = np.dtype("<f8")
 _NOTHING = dict.fromkeys((*schema.DECISION, "width", "extra", "x", "slot", "batch", "deadline")) | {"closed": False}
@@ -78,7 +80,7 @@ if TYPE_CHECKING:
 
 def recorded(choice: Choice, ids: list[str]) -> Recorded | RecordedMany:
     """A choice that is in the log, as a user gets it."""
-    shown = choice.arm, choice.p, choice.kind, choice.se, choice.z
+    shown = choice.arm, choice.p, choice.kind, choice.se, choice.z, choice.learnt
     return Recorded(*shown, id=ids[0]) if choice.request.single else RecordedMany(*shown, id=tuple(ids))
 
 
@@ -137,6 +139,7 @@ class Recorder:
                 raise ValueError(f"arm {arms[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
             row = common | {"propensity": p[i], "propensity_kind": kinds[i], "z": z[i], "floor": floors[i]}
             row |= {
+                "learnt": choice.learnt,
                 "propensity_se": se[i] if kinds[i] == choice.kind else None,  # else it is certain, beside others
                 "id": texts[i],
                 "arm": place,
@@ -195,11 +198,19 @@ def micros(time: datetime) -> int:
     return (time - EPOCH) // _TICK
 
 
-def stored(row: Mapping[str, Any], *, horizon: int | None, lesson: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def span(since: Any, until: Any) -> Span:
+    """The span from one time on and before another. Raises ValueError unless they are times, the earlier first."""
+    low, high = (None if end is None else micros(schema.moment(end)) for end in (since, until))
+    if low is not None and high is not None and not low < high:
+        raise ValueError(f"since must be before until, got {since!r} and {until!r}")
+    return low, high
+
+
+def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What the table of a database holds of a row that `Recorder` made, by name.
 
-    horizon : microseconds after which a reward is late; None: never
-    lesson : x, slot and batch, where a learner needs them; x is taken from the features where they are there
+    lesson : x, slot and batch, where a learner needs them; x is taken from the features where they are there. Without
+        a batch, the row's `learnt` stands in its place
 
     Raises ValueError for a column of the user's that JSON cannot hold.
     """
@@ -207,7 +218,7 @@ def stored(row: Mapping[str, Any], *, horizon: int | None, lesson: Mapping[str, 
     if not row.keys() <= schema.COLUMNS.keys():
         extra = {name: value for name, value in row.items() if name not in schema.COLUMNS}
         row = {name: value for name, value in row.items() if name in schema.COLUMNS}
-    values = {**_NOTHING, **row, **(lesson or {})}
+    values = {**_NOTHING, **row, "batch": row.get("learnt"), **(lesson or {})}
     values["extra"] = None if extra is None else _json(extra)
     values["time"] = micros(row["time"])
     if row["arms"] is not None:
@@ -220,8 +231,7 @@ def stored(row: Mapping[str, Any], *, horizon: int | None, lesson: Mapping[str, 
     for name in _ARRAYS:
         if values[name] is not None:
             values[name] = np.asarray(values[name], dtype=_FLOAT).tobytes()
-    if horizon is not None:
-        values["deadline"] = min(values["time"] + horizon, _LAST)
+    values["deadline"] = values["time"]  # to which the statement adds the horizon (`database.entering`)
     return values
 
 

@@ -17,6 +17,9 @@ A ledger may be told which parts there are. Then a decision is complete when eac
 when its horizon has passed with at least one; parts that did not come are 0. What a bandit learns is the sum of the
 parts of a complete decision, once. If late rewards count, no horizon makes a decision complete.
 
+In a ledger a reward that counts may be corrected. The correction is an event of its own, and counts in its place. What
+was answered before stays so: the value that was corrected is known when it is sent again.
+
 The rule of the log says how the parts of a decision make its reward:
 
     sum     the sum of the parts (often there is one part, without a name)
@@ -41,7 +44,8 @@ Many: TypeAlias = list[Any] | tuple[Any, ...] | np.ndarray[Any, Any]  # ids
 RULES = ("sum", "last", "list")
 LATE = ("kept", "counts")  # what comes of a reward after the horizon
 COUNTS = ("counted", "default")  # events that count; "default" is the reward that a passed horizon gave
-EVENTS = (*COUNTS, "conflict", "late")
+EVENTS = (*COUNTS, "conflict", "late", "correction")
+CORRECTION = "correction"  # another value for what counted, from a person or a refund: it counts in place of it
 WHOLE = "whole"  # not an event of its own: it says that a decision is complete, and has the sum of its parts
 
 
@@ -103,6 +107,11 @@ def unknown(id: str) -> LookupError:
     return LookupError(f"no decision {id!r} in this log: a reward needs the id of a decision that was recorded")
 
 
+def erased(id: str) -> LookupError:
+    """The error of a reward whose decision was erased."""
+    return LookupError(f"decision {id!r} was erased, with its reward: it takes no other")
+
+
 def answer(r: float, *, counted: float | None, late: bool = False) -> Answer:
     """What becomes of a reward.
 
@@ -130,6 +139,7 @@ class RewardRegister:
 
     def __init__(self) -> None:
         self._decisions: dict[str, int] = {}
+        self._erased: set[str] = set()
         self._paid: dict[tuple[int, str | None], float] = {}
 
     def enter(self, id: str, decision: int) -> None:
@@ -138,6 +148,10 @@ class RewardRegister:
             raise ValueError(f"id {id!r} was given to a decision before: ids must differ")
         self._decisions[id] = decision
 
+    def erase(self, ids: Iterable[str]) -> None:
+        """The data of these decisions was erased: they take no rewards."""
+        self._erased.update(ids)
+
     def leave(self, id: str) -> None:
         """Forget a decision that was not recorded after all."""
         del self._decisions[id]
@@ -145,10 +159,13 @@ class RewardRegister:
     def reward(self, id: str, r: Any, *, part: str | None = None, time: Any = None) -> tuple[Answer, Event | None]:
         """'counted', 'known' (the same value again) or 'conflict' (another value); and the event to keep.
 
-        Raises LookupError for an id that no decision has, ValueError for a reward that is not a finite number.
+        Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
+        not a finite number.
         """
         if id not in self._decisions:
             raise unknown(id)
+        if id in self._erased:
+            raise erased(id)
         decision, r = self._decisions[id], finite(r, f"for decision {id!r}")
         said = answer(r, counted=self._paid.get((decision, part)))
         if said == "known":

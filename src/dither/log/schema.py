@@ -2,21 +2,24 @@
 
 Each row is a decision. A column that a log lacks counts as null. Columns with other names are the user's own and stay
 as they are. Below, NumPy arrays are turned into columns of lists and back, without a Python object for each number.
+Then come ranges of rewards, as files say them.
 
 The end of the file has one rule for features that come with names, which is that of a `Bandit`: the first names are the
 columns; rows with the same names in another order are put into that order; rows without names go by place. So two runs
 that saw the columns of a frame in other orders make one log.
 """
 
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dither.base import errors
 
+Range: TypeAlias = tuple[float, float]
 COLUMNS = {  # name -> what it holds
     "id": "text",  # of the decision; a reward finds its decision by it
     "time": "time",  # of the decision
@@ -37,15 +40,18 @@ COLUMNS = {  # name -> what it holds
     "policy": "text",  # policy and model, as configured
     "preset": "text",
     "version": "text",  # of dither
+    "learnt": "whole",  # how much the policy had learnt: another number says that it has learnt; null: not known
     "reward": "number",  # by the rule of the log; null: none came
     "reward_time": "time",  # time of the latest reward that counts
     "rewards": "whole",  # number of rewards that were received and count
     "weight": "number",  # how many decisions the row stands for, where a log was thinned
+    "was_erased": "flag",  # whether its data was erased: it is left out, whatever a missing reward counts
 }
 KINDS = ("exact", "monte_carlo", "estimated", "none")  # of propensities; the most exact comes first
 USABLE = KINDS[:3]
+BETWEEN = (631_152_000, 4_102_444_800)  # seconds since 1970 of 1990 and of 2100, where a number is read as a time
 REQUIRED = ("arm", "reward", "propensity")
-DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight"))
+DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight", "was_erased"))
 EVENT = {  # columns of the file of rewards; each row is a reward that was received
     "decision": "whole",  # number of its decision in this folder
     "id": "text",
@@ -115,12 +121,13 @@ def checked(frame: Any, *, where: str, require: tuple[str, ...] = REQUIRED, name
         if have is None or have == dtype(what):
             continue
         fits = _fits(have, what) or (what == "whole" and _whole(frame, name, have))
-        odd = "" if fits and what != "time" else _odd(frame, name, have, what)
+        odd = "" if fits and what == "number" else _odd(frame, name, have, what)
+        kind = "text" if fits and have == polars().String else "numbers" if fits else have
         if not fits or odd:
             theirs = (names or {}).get(name, name)
             raise ValueError(
                 f"column {name!r}{'' if theirs == name else f' (your {theirs!r})'} of {where} must hold "
-                f"{_WORDS[what]}, got {'text' if fits else have}{odd}"
+                f"{_WORDS[what]}, got {kind}{odd}"
                 + (": name it with dither.log.from_columns(..., arm=...)" if name == "arm" else "")
             )
         casts.append(_cast(name, have, what))
@@ -138,12 +145,13 @@ def separated(names: Any) -> str:
 
 _WORDS = {
     "text": "text",
-    "time": "dates with times",
+    "time": "dates with times, or seconds (or milli-, micro-, nanoseconds) since 1970, from 1990 to 2100",
     "whole": "whole numbers",
     "number": "numbers",
     "texts": "lists of arm ids",
     "numbers": "lists of numbers",
     "rows": "lists of lists of numbers",
+    "flag": "true or false",
 }
 
 
@@ -156,8 +164,11 @@ def _fits(have: Any, what: str) -> bool:
         return isinstance(have, (pl.List, pl.Array)) and _fits(have.inner, inner)
     if what == "text":
         return have in (pl.String, pl.Categorical, pl.Enum) or have.is_integer()
+    if what == "flag":
+        return have == pl.Boolean or have.is_integer()
     if what == "time":
-        return have == pl.String or (have.is_temporal() and have != pl.Duration and have != pl.Time)
+        calendar = have.is_temporal() and have != pl.Duration and have != pl.Time
+        return have == pl.String or have.is_numeric() or calendar
     return have.is_numeric() or have == pl.Boolean if what == "number" else have.is_integer()
 
 
@@ -170,8 +181,8 @@ def _whole(frame: Any, name: str, have: Any) -> bool:
 def _cast(name: str, have: Any, what: str) -> Any:
     pl = polars()
     column = pl.col(name)
-    if what == "time" and have == pl.String:
-        return _moments(column)
+    if what == "time" and (have == pl.String or have.is_numeric()):
+        return _moments(column) if have == pl.String else _since_1970(column)
     if what == "time" and have != pl.Null:
         zone = have.time_zone if have == pl.Datetime else None
         column = column.cast(pl.Datetime("us", zone))
@@ -191,14 +202,37 @@ def _moments(column: Any) -> Any:
     )
 
 
-def _odd(frame: Any, name: str, have: Any, what: str) -> str:
-    """Words for the first text in a column that is not of the kind wanted, with its row; "" where there is none."""
+def _since_1970(column: Any) -> Any:
+    """Numbers as times: seconds, or milli-, micro- or nanoseconds, since 1970; null outside `BETWEEN`.
+
+    The four do not overlap there, so each number says itself what it is.
+    """
     pl = polars()
-    if have != pl.String or what not in ("number", "whole", "time"):
+    number = column.cast(pl.Float64, strict=False).fill_nan(None)
+    micros = pl.lit(None, dtype=pl.Int64)
+    for factor in (1, 10**3, 10**6, 10**9):  # parts of a second
+        least, most = (year * factor for year in BETWEEN)
+        exact = column.cast(pl.Int64, strict=False)  # a float64 does not have every nanosecond
+        if factor > 10**6:
+            value = exact // (factor // 10**6)
+        else:
+            value = ((number * (10**6 // factor)).round()).cast(pl.Int64, strict=False)
+        micros = pl.when(number.is_between(least, most, closed="left")).then(value).otherwise(micros)
+    return micros.cast(pl.Datetime("us", "UTC")).alias(column.meta.output_name())
+
+
+def _odd(frame: Any, name: str, have: Any, what: str) -> str:
+    """Words for the first value in a column that is not of the kind wanted, with its row; "" where there is none."""
+    pl = polars()
+    if what not in ("number", "whole", "time") or not (have == pl.String or have.is_numeric()):
         return ""
-    read = _moments(pl.col(name)) if what == "time" else pl.col(name).cast(dtype(what), strict=False)
+    if what == "time":
+        read = _moments(pl.col(name)) if have == pl.String else _since_1970(pl.col(name))
+    else:
+        read = pl.col(name).cast(dtype(what), strict=False)
     wrong = frame.lazy().select(name, read.is_null().alias("wrong")).with_row_index("row")
-    first = wrong.filter(pl.col("wrong") & pl.col(name).is_not_null()).head(1).collect()
+    there = pl.col(name).is_not_null() & (pl.col(name).is_not_nan() if have.is_float() else True)
+    first = wrong.filter(pl.col("wrong") & there).head(1).collect()
     return f", such as {first[name][0]!r} in row {first['row'][0]}" if first.height else ""
 
 
@@ -237,6 +271,28 @@ def flat(column: Any) -> np.ndarray:
     """All numbers of a column of lists, one after the other; NaN for null."""
     full = column.filter(column.list.len() > 0)
     return full.explode().fill_null(np.nan).to_numpy() if len(full) else np.empty(0)
+
+
+def ends(span: Range | None) -> list[float | None] | None:
+    """A range as JSON has it: None for an end that is infinite. None: there are no limits."""
+    return None if span is None else [end if math.isfinite(end) else None for end in span]
+
+
+def of_ends(pair: Any) -> Range | None:
+    """A range of what `ends` gives."""
+    if pair is None or list(pair) == [None, None]:
+        return None
+    return (-math.inf if pair[0] is None else pair[0], math.inf if pair[1] is None else pair[1])
+
+
+def hull(spans: Iterable[Range | None]) -> Range | None:
+    """The least range in which all of these lie; None where one has no limits, or where there is none."""
+    each = list(spans)
+    if not each or None in each:
+        return None
+    both = [span for span in each if span is not None]
+    joined = min(low for low, _ in both), max(high for _, high in both)
+    return None if joined == (-math.inf, math.inf) else joined
 
 
 def agreed(columns: Sequence[str] | None, names: Sequence[str] | None, *, where: Any) -> Sequence[str] | None:

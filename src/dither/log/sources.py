@@ -16,16 +16,20 @@ from dither.base import errors
 from dither.base.errors import Option, Refused
 from dither.log import reader, schema, storage
 from dither.log.check import came_before
+from dither.log.coba_results import coba
+from dither.log.criteo_text import criteo
 from dither.log.foreign import filled_up, from_columns, open_bandit
+from dither.log.kuairand_table import kuairand
 from dither.log.logged import Logged
 from dither.log.reader import Pieces
 from dither.log.vw_json import dsjson
 from dither.log.vw_text import vw_text
+from dither.log.yahoo_today import yahoo
 
 ROWS = 100_000  # of a piece
 ALWAYS = (  # columns that are read for every estimate and for the checks of the log
     *("id", "arm", "propensity", "propensity_kind", "propensity_se"),
-    *("floor", "probabilities", "reward", "weight"),
+    *("floor", "probabilities", "reward", "weight", "was_erased"),
 )
 SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first one there counts
 
@@ -135,12 +139,15 @@ class LogSource:
     def table(self, columns: set[str]) -> Logged:
         """A table with ids of arms."""
         files = self._files()
-        settings: dict[str, Any] = {"kind": self.kind, "text": self.text, **self.settings}
+        settings: dict[str, Any] = {"kind": self.kind, **self.settings}
+        settings["text"] = (*self.text, *_several(settings.get("text", ())))
         named = {name: self.names.get(name, name) for name in schema.REQUIRED}
         if "cost" in settings:
             named.pop("reward")
-        as_written = {named["arm"], *self.text, *(settings[n] for n in reader.TEXTS if n in settings)}
-        scans = [reader.scanned(path, as_written) for path in files]
+        as_written = [settings[name] for name in reader.TEXTS if name in settings]
+        names = {named["arm"], *settings["text"]}
+        numbers = {*named.values(), settings.get("cost", ""), *_several(settings.get("features", ()))} - {named["arm"]}
+        scans = [reader.scanned(path, as_written, names=names, numbers=numbers) for path in files]
         for path, scan in zip(files, scans, strict=True):
             present = list(scan.collect_schema())
             self._says_kind(path, present)
@@ -165,7 +172,8 @@ class LogSource:
 
     def _scan(self, path: Path, columns: set[str]) -> reader.Scan:
         """A lazy frame of the columns that are needed of a file, with our names and types."""
-        pl, scan = schema.polars(), reader.scanned(path, {*reader.TEXTS, *self.text})
+        numbers = [self.names.get(name, name) for name in ("reward", "propensity")]
+        pl, scan = schema.polars(), reader.scanned(path, reader.TEXTS, names=self.text, numbers=numbers)
         present = list(scan.collect_schema())
         ours = {theirs: ours for ours, theirs in self.names.items()}
         ours |= {name: f"{name} (not named)" for name in present if name in self.names and name not in ours}
@@ -219,6 +227,11 @@ class LogSource:
         if name == "propensity":
             parts += [", or estimate it with dither.ope.propensities_from and say ", Option("kind", "estimated")]
         raise Refused(*parts)
+
+
+def _several(names: Any) -> list[str]:
+    """Names of columns, of which a user may give one as it is."""
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _says_arms(where: Path, what: str) -> Refused:
@@ -279,6 +292,10 @@ FORMATS = {
     "obd": Format(open_bandit, "columns of the Open Bandit Dataset: in memory", arms="arms"),
     "dsjson": Format(dsjson, "Vowpal Wabbit's --dsjson: in memory", features=True),
     "dat": Format(vw_text, "Vowpal Wabbit's text with cb labels: in memory", arms="K", features=True),
+    "criteo": Format(criteo, "Criteo's counterfactual text (|l, |p, |f): in memory", features=True),
+    "yahoo": Format(yahoo, "Yahoo's Today module, R6A and R6B: in memory", features=True),
+    "kuairand": Format(kuairand, "the rows of KuaiRand that were drawn at random: in memory", arms="arms"),
+    "coba": Format(coba, "coba's results, one JSON array a line: in memory", arms="arms", features=True),
 }
 
 
@@ -290,11 +307,12 @@ def typed(name: str, text: str, annotation: Any) -> Any:
         if text.lower() not in ("true", "false"):
             raise ValueError(f"option {name} must be true or false, got {text!r}")
         return text.lower() == "true"
-    if int in types and str not in types:
-        try:
-            return int(text)
-        except ValueError:
-            raise ValueError(f"option {name} must be a whole number, got {text!r}") from None
+    for number, word in ((int, "a whole number"), (float, "a number")):
+        if number in types and str not in types:
+            try:
+                return number(text)
+            except ValueError:
+                raise ValueError(f"option {name} must be {word}, got {text!r}") from None
     lists = any(getattr(one, "__origin__", None) is not None for one in types)
     if lists and ("," in text or str not in types):
         return [part.strip() for part in text.split(",")]

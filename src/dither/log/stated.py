@@ -27,7 +27,8 @@ def choice(decision: Decision | Decisions, request: Request, *, floor: float | N
     lead = np.shape(decision.arm)
     if request.shape[:-1] != lead:
         raise _other(lead, f"{request.size} request{'s' * (request.size != 1)}")
-    return Choice(request, Demands(request.shape, request.mask, np.nan if floor is None else floor), shown)
+    demands = Demands(request.shape, request.mask, np.nan if floor is None else floor)
+    return Choice(request, demands, shown, learnt=decision.learnt)
 
 
 def request(

@@ -4,6 +4,7 @@ FOLDER/decisions-<number of the first>-<number of the last>.parquet     a part: 
 FOLDER/rewards-<number of the first>-<number of the last>.parquet       a part: `schema.EVENT`, a row for each received
 FOLDER/decisions-<number of the first row>.journal                      the rows after the last part; so for rewards
 FOLDER/<year>-<month>-<day>/                                            a folder for each day: what a ledger exports
+FOLDER/export.json                                                      which edition of the days is there
 
     metadata of a part    "dither": JSON; how several rewards of a decision count, the catalogue of arms
     record of a journal   MARK, length (8 bytes), CRC-32 (4 bytes), payload; little endian
@@ -14,6 +15,10 @@ record is synced before the call that wrote it returns. A kill can damage only t
 since its call never returned. A damaged record before a whole one is an error. Once a journal holds PART rows, it
 becomes a part, and is removed after the part is there. Rows that are in both count once, since both say which rows they
 hold.
+
+A ledger that is exported again puts new days in the places of old ones. Before it does so it marks the edition as busy,
+and then it gives it another id. So who waits while it is busy, and finds the same id when all is read, has read one
+edition.
 """
 
 import io
@@ -21,9 +26,11 @@ import json
 import os
 import re
 import struct
+import time
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +38,9 @@ from dither.base import files
 from dither.log import schema
 from dither.log.reward_rules import Event
 
+EXPORT = "export.json"
+PATIENCE = 10.0  # seconds that a reader waits while days take their places, which takes milliseconds
+DAY = 86_400_000_000  # microseconds
 PART = 1000  # rows of a journal that make a part
 MARK = b"dj1\n"
 METADATA = "dither"
@@ -38,6 +48,46 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HEAD = struct.Struct("<4sQI")
 _JOURNAL = re.compile(r"(decisions|rewards)-(\d{12})\.journal")
 _PART = re.compile(r"(decisions|rewards)-(\d{12})-(\d{12})\.parquet")
+
+
+class Edition(NamedTuple):
+    """What is exported to a folder of days."""
+
+    id: str
+    busy: bool  # whether days take their places now; a writer that was killed then leaves it so
+    about: Any  # what the files say of the log
+    days: dict[str, list[int]]  # day -> what changes when the day does
+
+
+def edition(folder: Path, *, whole: bool = True) -> Edition | None:
+    """The edition of a folder of days, or of that in which a day lies; None where no ledger exported it.
+
+    whole : wait until it is not busy. Raises ValueError where it stays so
+    """
+    folder = folder.parent if _DAY.fullmatch(folder.name) else folder
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            there = Edition(**json.loads((folder / EXPORT).read_bytes()))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{folder / EXPORT} cannot be read ({error}): export the ledger again") from None
+        if not (whole and there.busy):
+            return there
+        if time.monotonic() > end:
+            raise ValueError(f"an export to {folder} was interrupted, so days of it may be missing: export again")
+        time.sleep(0.002)
+
+
+def put_edition(folder: Path, new: Edition) -> None:
+    """Say which edition is there."""
+    files.text(folder / EXPORT, json.dumps(new._asdict()))
+
+
+def replaced(source: Any) -> ValueError:
+    """The error of who has read days of two editions."""
+    return ValueError(f"{source} was exported again while it was read: read it again")
 
 
 class FolderRows(NamedTuple):
@@ -268,9 +318,21 @@ def listed_parts(folder: Path, what: str) -> list[tuple[int, int, Path]]:
     return parts
 
 
-def days(folder: Path) -> list[Path]:
-    """The folders of days in a folder that `Ledger.export` wrote, in order; [] where it is none."""
-    return sorted(path for path in folder.glob("*") if _DAY.fullmatch(path.name) and path.is_dir())
+def days(folder: Path, span: tuple[int | None, int | None] = (None, None)) -> list[Path]:
+    """The folders of days in a folder that `Ledger.export` wrote, in order; [] where it is none.
+
+    span : of times, in microseconds since 1970. Of other days the last one stays, where no day has a part in it, since
+        it says what the log is like
+    """
+    every = sorted(path for path in folder.glob("*") if _DAY.fullmatch(path.name) and path.is_dir())
+    low, high = span
+    starts = [(date.fromisoformat(path.name) - date(1970, 1, 1)).days * DAY for path in every]
+    inside = [
+        path
+        for path, at in zip(every, starts, strict=True)
+        if (low is None or at + DAY > low) and (high is None or at < high)
+    ]
+    return inside or every[-1:]
 
 
 def about_of(path: Path) -> dict[str, Any]:

@@ -1,79 +1,175 @@
-"""The settings of rewards, which a ledger keeps: whoever opens it again has the same, and may give no others."""
+"""The terms of a ledger's rewards: when one is late, what counts without one, which numbers it may be.
 
+A ledger keeps them, and whoever opens it again has the same. Of some there may be others later (`Ledger.change`). That
+is an event, with a number and a time. It holds for the decisions that are stored after it, by any process. A decision
+keeps the terms under which it was stored.
+"""
+
+import functools
+import json
+import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from types import EllipsisType
 from typing import Any, NamedTuple
 
 from dither.base import errors
-from dither.log import reward_rules
+from dither.log import reward_rules, schema
+from dither.log.schema import Range
+
+BEGIN = {
+    "rewards": "sum",
+    "horizon": None,
+    "default": None,
+    "late": "kept",
+    "parts": None,
+    "reward_range": None,  # as it was passed; None: it was not
+    "support": None,  # the rewards that the bandit of the ledger can learn; None: any, or there is no bandit yet
+}
+_FOR_EVER = {
+    "rewards": "the rewards that are there would be read by another rule",
+    "parts": "what was learnt is the sum of these parts, and a sum of others is another reward",
+}
 
 
 class Terms(NamedTuple):
-    """What a ledger has settled. The parameters of `ledger.Ledger` say what each means."""
+    """The terms of a decision, or of those to come. The parameters of `ledger.Ledger` say what each means."""
 
     rewards: str = "sum"
     horizon: timedelta | None = None
     default: float | None = None
     late: str = "kept"
     parts: tuple[str, ...] | None = None
+    reward_range: Range | None = None  # where none was passed, what the bandit of the ledger can learn; None: no limits
 
 
 def wanted(
-    *, rewards: str | None, horizon: Any, default: float | None, late: str | None, parts: Iterable[str] | None
+    *,
+    rewards: str | None,
+    horizon: Any,
+    default: float | None,
+    late: str | None,
+    parts: Iterable[str] | None,
+    reward_range: Any,
 ) -> dict[str, Any]:
-    """What a user asks for, as a ledger keeps it: the horizon in seconds; None: whatever the ledger has.
+    """What a user asks for, as a ledger keeps it: the horizon in seconds. None: as the ledger has it, left out here.
 
-    Raises ValueError for a setting that no ledger can have.
+    Raises ValueError for a term that no ledger can have.
     """
-    if rewards is not None:
-        errors.among("rule for rewards", rewards, reward_rules.RULES)
-    if late is not None:
-        errors.among("rule for late rewards", late, reward_rules.LATE)
-    return {
-        "rewards": rewards,
-        "horizon": _seconds(horizon),
-        "default": None if default is None else reward_rules.finite(default, "as the default"),
-        "late": late,
-        "parts": None if parts is None else reward_rules.parts(parts),
-    }
+    terms = dict(rewards=rewards, horizon=horizon, default=default, late=late, parts=parts, reward_range=reward_range)
+    return {name: _stored(name, value) for name, value in terms.items() if value is not None}
 
 
-def settle(home: Any, settings: Mapping[str, Any]) -> Terms:
-    """Take the settings that the ledger has, or give it its settings.
+def changed(terms: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The terms after a change, as a ledger keeps them. new : by name; `...`: as it is
 
-    Raises ValueError where it has others than those that are asked for, and where two of them do not go together.
+    Raises ValueError for a term that cannot change, for one that no ledger can have, and for terms that do not go
+    together; LookupError for an unknown rule.
     """
-    from dither.log.database import keeping, lessons
-
-    with home.writing() as connection:
-        lessons.hold(connection)  # of several processes that open a new ledger, one gives it its settings
-        stored = keeping.settings(connection).get("ledger")
-        terms = Terms()._asdict() | {name: value for name, value in (stored or settings).items() if value is not None}
-        for name, value in settings.items():
-            if value is not None and value != terms[name]:
-                raise ValueError(f"the ledger in {home.where} has {name}={terms[name]!r}, not {value!r}")
-        _consistent(terms)
-        if stored is None:
-            keeping.put(connection, "ledger", terms)
-    return Terms(**terms)._replace(
-        horizon=None if terms["horizon"] is None else timedelta(seconds=terms["horizon"]),
-        parts=None if terms["parts"] is None else tuple(terms["parts"]),
-    )
+    other = {name: value for name, value in new.items() if not isinstance(value, EllipsisType)}
+    if not other:
+        raise ValueError("say what changes: change(horizon=..., default=..., late=..., reward_range=...)")
+    other = {name: None if value is None else _stored(name, value) for name, value in other.items()}
+    other["late"] = other.get("late", terms["late"]) or BEGIN["late"]
+    for name, reason in _FOR_EVER.items():
+        if other.get(name, terms[name]) != terms[name]:
+            raise ValueError(
+                f"{name} cannot change, since {reason}: it stays {terms[name]!r}. Begin a new ledger "
+                f"for {other[name]!r}"
+            )
+    after = {**terms, **other}
+    consistent(after)
+    return after
 
 
-def _consistent(terms: Mapping[str, Any]) -> None:
-    if terms["default"] is not None and (terms["horizon"] is None or terms["late"] == "counts"):
+def consistent(terms: Mapping[str, Any]) -> None:
+    """Raise ValueError for terms that do not go together."""
+    default, span, support = terms["default"], _span(terms), schema.of_ends(terms["support"])
+    if default is not None and (terms["horizon"] is None or terms["late"] == "counts"):
         raise ValueError(
             "default= needs a horizon, after which it counts, and late='kept': a decision that has its default takes "
             "no other reward"
         )
     if terms["parts"] is not None and terms["rewards"] != "sum":
         raise ValueError(f"the parts of a reward are summed: parts= needs rewards='sum', not {terms['rewards']!r}")
+    low, high = span or (-math.inf, math.inf)
+    if support is not None and not (support[0] <= low and high <= support[1]):
+        raise ValueError(
+            f"reward_range must lie in {words(support)}, the rewards that the bandit can learn; got "
+            f"{words((low, high))}: rescale the rewards, or choose another link"
+        )
+    if default is not None and span is not None and not span[0] <= default <= span[1]:
+        raise ValueError(f"default must lie in reward_range, {words(span)}, since it is a reward; got {default!r}")
 
 
-def _seconds(horizon: Any) -> float | None:
-    if horizon is None:
-        return None
+def differs(terms: Mapping[str, Any], passed: Mapping[str, Any], *, where: str) -> None:
+    """Raise ValueError where a ledger in `where` has other terms than were passed."""
+    for name, value in passed.items():
+        has = terms[name]
+        if name == "reward_range":
+            has, value = _span(terms), schema.of_ends(value)
+        if value != has:
+            cure = "leave it out"
+            if name not in _FOR_EVER:
+                cure += f", or let it hold for the decisions from now on, by `change({name}=...)` of the open ledger"
+            raise ValueError(f"the ledger in {where} has {name}={has!r}, not {value!r}: {cure}")
+
+
+@functools.lru_cache(maxsize=256)
+def of_text(text: str) -> Terms:
+    """The terms as a ledger keeps them, in JSON."""
+    terms = {**BEGIN, **json.loads(text)}
+    return Terms(
+        terms["rewards"],
+        None if terms["horizon"] is None else timedelta(seconds=terms["horizon"]),
+        terms["default"],
+        terms["late"],
+        None if terms["parts"] is None else tuple(terms["parts"]),
+        _span(terms),
+    )
+
+
+def words(span: Range) -> str:
+    """A range, for errors."""
+    return f"[{span[0]:g}, {span[1]:g}]"
+
+
+def _span(terms: Mapping[str, Any]) -> Range | None:
+    """The range of the rewards: the one that was passed, else what the bandit can learn."""
+    return schema.of_ends(terms["support"] if terms["reward_range"] is None else terms["reward_range"])
+
+
+def _stored(name: str, value: Any) -> Any:
+    """One term as a ledger keeps it. Raises ValueError, or LookupError for a rule, where no ledger can have it."""
+    if name == "rewards":
+        errors.among("rule for rewards", value, reward_rules.RULES)
+    elif name == "late":
+        errors.among("rule for late rewards", value, reward_rules.LATE)
+    elif name == "horizon":
+        return _seconds(value)
+    elif name == "default":
+        return reward_rules.finite(value, "as the default")
+    elif name == "parts":
+        return reward_rules.parts(value)
+    elif name == "reward_range":
+        return pair(value)
+    return value
+
+
+def _seconds(horizon: Any) -> float:
     seconds = horizon.total_seconds() if isinstance(horizon, timedelta) else horizon
     errors.positive("horizon", seconds, most=1e11)  # some 3,000 years, for times that there are
     return max(float(seconds), 1e-6)
+
+
+def pair(span: Any) -> list[float | None]:
+    """A range as a ledger keeps it. Raises ValueError unless it is two numbers, the lower first."""
+    try:
+        low, high = (float(end) for end in span)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not low < high:
+        raise ValueError(
+            f"reward_range must be two numbers, the lower first, such as (0, 1) or (0, math.inf); got {span!r}"
+        )
+    return [end if math.isfinite(end) else None for end in (low, high)]

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dither.base.errors import Option, Refused
-from dither.log import lines, schema
+from dither.log import lines
 from dither.log.logged import Logged
 
 COSTS = ("error", "label", "original")
@@ -103,9 +103,9 @@ def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str
     ids = texts if len(set(texts)) == K else [str(i + 1) for i in range(K)]
     features = None
     if names is not None:
-        arms = [lines.summed(_pairs(action)) for action in actions]
-        features = names.arms(lines.summed(_pairs(context)), arms, ids)
-    id, time = event.get("EventId"), _time(event.get("Timestamp"))
+        arms = [lines.summed(pairs(action)) for action in actions]
+        features = names.arms(lines.summed(pairs(context)), arms, ids)
+    id, time = event.get("EventId"), lines.moment(event.get("Timestamp"))
     p_shown = P[arm] if stated is None else lines.real(stated, "_label_probability")
     more = {"id": None if id is None else str(id), "time": time, "probabilities": P, "weight": 1 / (1 - pdrop)}
     return lines.decision(ids, features, arm, p_shown, paid, **more)
@@ -148,17 +148,17 @@ def _shown(label: dict[str, Any], first: int, K: int) -> int:
     return arm
 
 
-def _pairs(value: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
+def pairs(value: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
     """The name and the value of each feature; the docstring of the module says how they are named."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == "_text" and isinstance(inner, str):
                 yield from ((f"{prefix}^{word}" if prefix else word, 1.0) for word in inner.split())
             elif not key.startswith("_"):
-                yield from _pairs(inner, f"{prefix}^{key}" if prefix else key)
+                yield from pairs(inner, f"{prefix}^{key}" if prefix else key)
     elif isinstance(value, list):
         for i, inner in enumerate(value):
-            yield from _pairs(inner, prefix if isinstance(inner, dict) else f"{prefix}[{i}]")
+            yield from pairs(inner, prefix if isinstance(inner, dict) else f"{prefix}[{i}]")
     elif isinstance(value, str):
         yield f"{prefix}={value}", 1.0
     elif isinstance(value, (bool, int, float)) and value:
@@ -173,10 +173,3 @@ def _json(line: str) -> dict[str, Any]:
     if not isinstance(event, dict):
         raise lines.Malformed(f"a decision is a JSON object, got {type(event).__name__}")
     return event
-
-
-def _time(text: Any) -> Any:
-    try:
-        return None if text is None else schema.moment(text)
-    except ValueError as error:
-        raise lines.Malformed(str(error)) from None

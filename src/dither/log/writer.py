@@ -20,7 +20,7 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Decision, Decisions, Vector
 from dither.deciding.decision import Choice
-from dither.log import claim, record, reward_rules, schema, stated, storage
+from dither.log import address, claim, record, reward_rules, schema, stated, storage
 from dither.log.logged import Logged
 from dither.log.record import About, AboutRecord, Recorded, RecordedMany, Recorder
 from dither.log.reward_rules import Answer
@@ -70,7 +70,7 @@ class Log:
         errors.at_least("buffer", buffer, 1)
         errors.among("rule for rewards", rewards, reward_rules.RULES)
         schema.usable_polars()
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else address.local(path)
         self.buffer, self.rewards = int(buffer), rewards
         constants = record.constants(bandit, policy=policy, preset=preset)
         arm_set = not features if arm_set is None else arm_set
@@ -395,6 +395,9 @@ class Log:
             with storage.readable(path):
                 names = list(schema.polars().read_parquet_schema(path))
                 ids = schema.polars().read_parquet(path, columns=["id"])["id"].to_list()
+                if "was_erased" in names:
+                    gone = schema.polars().read_parquet(path, columns=["id", "was_erased"])
+                    self._ledger.erase(gone.filter("was_erased")["id"])
             self._extra = tuple(n for n in names if n not in schema.COLUMNS)
             for number, name in enumerate(ids, first):
                 self._ledger.enter(name, number)

@@ -23,6 +23,19 @@ means are v and 1 - v. A bet that a mean is above m loses at most λ m of its we
 gives the lower end, and K⁺ on x' the upper end. "betting" bets against large x instead, and has to fear the largest
 possible weight in every round: of a policy that is close to the one that ran it knows far less.
 
+A mean that wanders, as the value of a policy that learns does, is no one m. What is asked then is the average of the
+conditional means μ_t of x_1, ..., x_n >= 0. With one λ in (0, 1) for all t, and x̂_t in [0, 1] from the past alone,
+
+    E_{t-1} (1 + λ (x_t - x̂_t)) = 1 + λ (μ_t - x̂_t) <= e^{λ (μ_t - x̂_t)}
+    so  W_λ(m) = Π (1 + λ (x_t - x̂_t)) e^{λ Σ x̂_t} e^{-λ n m}  at m = μ̄ is a supermartingale: its mean is at most 1
+
+whatever the μ_t are (`wandering`). So is the mean of W_λ over the STAKES, and the m at which it is 2/α and more are
+rejected. The difference d of two policies comes from
+
+    x = (w y + w' (1 - y))/2,  x' = (w' y + w (1 - y))/2    of means (1 + d)/2 and (1 - d)/2, y the reward on [0, 1]
+
+both above 0 without a bound on the weights w and w'. For what ran, w' = 1.
+
 With weights s of rows a mean becomes a ratio, which has no bound of its own. But the value m has E[s (b - m)] = 0, and
 these terms are bounded where s is bounded. Both intervals hold the m that such terms do not reject. They need a bound
 on s that is known beforehand. For "betting", row s counts g_s in (0, 1], its weight over that bound. Each bet is then
@@ -40,6 +53,7 @@ from dither.base.errors import Option, Refused
 
 Interval = tuple[float, float]
 STEPS = 50  # halvings of [0, 1]: ends to 1e-15
+STAKES = 0.9 * 3.0 ** -np.arange(10)  # λ of `wandering`, each as likely as the others
 LEVELS = (1e-6, 1 - 1e-6)  # of intervals
 ONE_VALUE = ("betting", "anytime")  # intervals that take all rows to have one value, in their order
 BOUNDED = ("bernstein", *ONE_VALUE)  # intervals for bounded terms
@@ -196,6 +210,73 @@ def anytime(
     if lower > 1 - upper:
         return math.nan, math.nan
     return max(low, low + (high - low) * lower - more), min(high, high - (high - low) * upper + more)
+
+
+def wandering(
+    b: np.ndarray, w: np.ndarray, g: np.ndarray | None, ends: Interval, level: float, *, more: float
+) -> Interval:
+    """The interval of the average of the conditional means of b = w r, which may wander: as those of what ran."""
+    low, high = ends
+    span, need = high - low, math.log(2 / (1 - level))
+    lower, upper = (_least(Wealth.of(x, g), need) for x in ((b - low * w) / span, (high * w - b) / span))
+    if lower > 1 - upper:
+        return math.nan, math.nan
+    return max(low, low + span * lower - more), min(high, high - span * upper + more)
+
+
+def difference(
+    one: tuple[np.ndarray, np.ndarray],
+    other: tuple[np.ndarray, np.ndarray],
+    g: np.ndarray | None,
+    ends: Interval,
+    level: float,
+    *,
+    more: float,
+) -> tuple[Interval, float]:
+    """The interval of the average difference of two policies' conditional means, and the P-value of none.
+
+    one, other : b = w r and w (n,) of each; ends : of r; more : is added to both sides
+    """
+    (b, w), (b0, w0), (low, high) = one, other, ends
+    span, need = high - low, math.log(2 / (1 - level))
+    gains, rest = (b - low * w, high * w - b), (b0 - low * w0, high * w0 - b0)
+    up, down = (Wealth.of((gain + left) / (2 * span), g) for gain, left in zip(gains, rest[::-1], strict=True))
+    lower, upper = _least(up, need), _least(down, need)
+    p = min(1.0, 2 * math.exp(-max(up.log(0.5), down.log(0.5), 0.0)))
+    if lower > 1 - upper:
+        return (math.nan, math.nan), p
+    return (span * (2 * lower - 1) - more, span * (1 - 2 * upper) + more), p
+
+
+class Wealth(NamedTuple):
+    """What the bets of `wandering` that an average is above m have won, as a function of m."""
+
+    won: np.ndarray  # of each stake, log W_λ(0)
+    loses: np.ndarray  # what each loses of it for m: λ Σ g
+
+    @classmethod
+    def of(cls, x: np.ndarray, g: np.ndarray | None) -> "Wealth":
+        """x (n,) of at least 0, in order; g (n,) : what each counts, in (0, 1]."""
+        g = np.ones(len(x)) if g is None else g
+        total = np.cumsum(g)
+        before = (0.5 + np.concatenate([[0.0], np.cumsum(g * x)[:-1]])) / (1 + np.concatenate([[0.0], total[:-1]]))
+        centre = np.clip(before, 0.0, 1.0)
+        gap, shift = g * (x - centre), float(g @ centre)
+        won = np.array([np.sum(np.log1p(stake * gap)) + stake * shift for stake in STAKES])
+        return cls(won, STAKES * total[-1])
+
+    def log(self, m: float) -> float:
+        """The logarithm of the mean over the stakes."""
+        return float(np.logaddexp.reduce(self.won - self.loses * m)) - math.log(len(STAKES))
+
+
+def _least(wealth: Wealth, need: float) -> float:
+    """The smallest m in [0, 1] that is not rejected."""
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        m = (low + high) / 2
+        low, high = (m, high) if wealth.log(m) >= need else (low, m)
+    return low
 
 
 def counted(s: np.ndarray | None, most: float) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from dither.ope.intervals import Tally
 from dither.ope.periods import one_value
 from dither.ope.result import Difference, Estimate
 from dither.ope.timed import Timed
+from dither.ope.unasked import UNKNOWN, Logging
 
 
 class Events(NamedTuple):
@@ -49,10 +50,16 @@ class EvaluationNumbers:
     expected: dict[str, float]  # policy -> effective rows that the probabilities promise; NaN where they are not logged
     saved: tuple[str, ...]  # policies that are saved bandits, which may have learnt from these rows
     events: dict[str, Events]  # policy -> its rewards by value; only policies for which few rewards differ
-    changes: PolicyChanges = PolicyChanges()  # whether the policy that ran changed while it ran, by the first rows
+    ran: Logging = UNKNOWN  # whether the policy that ran learnt meanwhile
+    beside: str | None = None  # the interval of all estimators but ips; None: all have the one that was asked for
     timed: Timed | None = None  # what was asked about time
     unknown: int = 0  # missing rewards that may have been anything: the intervals hold for all that they can be
     periods: Mapping[str, Self] = field(default_factory=dict)  # period -> what its rows say; empty: nobody asked
+
+    @property
+    def changes(self) -> PolicyChanges:
+        """Whether the policy that ran changed while it ran, by the arms that came again in the first rows."""
+        return self.ran.changes
 
     @property
     def policies(self) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ import numpy as np
 from dither.base import errors
 from dither.log import bets
 from dither.ope import diagnostics, intervals
-from dither.ope.bounded import LEVELS
 from dither.ope.contributions import Contributions, cusum, extremes, grouped, standard_error
 from dither.ope.intervals import Evidence
 from dither.ope.result import Difference, Estimate
@@ -72,9 +71,13 @@ def evidence(terms: Contributions) -> Evidence:
     )
 
 
-def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
-    """a - b, with the error of the paired difference, from what each row adds to both. Both must use the same rows."""
-    errors.within("level", level, *LEVELS)
+def compare(a: Estimate, b: Estimate, *, level: float = 0.95, interval: str = "normal", **options: Any) -> Difference:
+    """a - b, with the error of the paired difference, from what each row adds to both. Both must use the same rows.
+
+    interval : "normal"; or "anytime" for two means of w r, which holds on the log of a policy that learns: it needs
+        reward_range=, and row_weight_max= where the weights of rows differ
+    """
+    how = intervals.of_differences(interval, level, options)
     one, two = a.contributions, b.contributions
     if one is None or two is None:
         raise ValueError("compare needs estimates made from rows; for sums of a stream use dither.ope.differences")
@@ -85,9 +88,12 @@ def compare(a: Estimate, b: Estimate, *, level: float = 0.95) -> Difference:
     if not _same(one.rows.group, two.rows.group):
         raise ValueError("both estimates must have the same cluster=")
     slips = [np.zeros(one.n) if part.error is None else part.error for part in (one, two)]
-    psi, ddof = one.influence() - two.influence(), max(one.ddof, two.ddof)
-    se = standard_error(psi, one.rows, slips[0] - slips[1], ddof=ddof)
-    return intervals.difference(a.value - b.value, se, level, one.n)
+    psi, ddof, slip = one.influence() - two.influence(), max(one.ddof, two.ddof), slips[0] - slips[1]
+    of = a.value - b.value, standard_error(psi, one.rows, slip, ddof=ddof)
+    if how.interval == "anytime":
+        error = float(np.sqrt(slip @ slip)) / one.n
+        return intervals.open_difference(*of, one.n, evidence(one), evidence(two), how, error=error)
+    return intervals.difference(*of, level, one.n)
 
 
 def confidence_sequence(

@@ -44,6 +44,7 @@ MOST = 8  # so many values of the reward are told apart
 FEW = 10  # with fewer effective events a normal interval is not to be trusted
 EVEN = 1e-9  # weights whose relative spread is below this count as equal
 STEPS = 60  # halvings of [0, 1]
+DIFFERENCES = ("normal", "anytime")  # intervals of paired differences, besides percentiles of resamples
 OPTIONS = tuple(field.name for field in fields(IntervalSettings))
 
 
@@ -91,6 +92,13 @@ def settings(options: Mapping[str, Any]) -> IntervalSettings:
     return how
 
 
+def of_differences(interval: str, level: float, options: Mapping[str, Any]) -> IntervalSettings:
+    """The options of the interval of a paired difference, checked."""
+    how = settings({"interval": interval, "level": level, **options})
+    errors.among("interval of a difference", interval, DIFFERENCES)
+    return how
+
+
 def for_logs(how: IntervalSettings) -> IntervalSettings:
     """The same for `evaluate`, which takes "clopper-pearson" too. Raises ValueError for what it cannot use.
 
@@ -103,10 +111,14 @@ def for_logs(how: IntervalSettings) -> IntervalSettings:
     errors.within("level", how.level, *LEVELS)
     errors.at_least("resamples", how.resamples, 100)
     errors.at_least("seed", how.seed, 0)
+    return how
+
+
+def bounds_are_there(how: IntervalSettings) -> None:
+    """Raise ValueError for an interval that needs the range of the rewards, where nobody said it."""
     if how.interval in BOUNDED and how.reward_range is None:
         bounds = Option("reward_range", means="(low, high)")
         raise Refused(f"the {how.interval} interval needs bounds known beforehand: ", bounds)
-    return how
 
 
 def estimated(
@@ -127,8 +139,34 @@ def estimated(
 def difference(value: float, se: float, level: float, n: int, draws: np.ndarray | None = None) -> Difference:
     """A paired difference with a normal interval, or with the percentiles of its resamples, draws (times,)."""
     z = np.divide(abs(value), se) if se else (np.inf if value else 0.0)
-    ends = about(value, se, level) if draws is None else percentiles(draws, level)
-    return Difference(value, se, ends, float(2 * special.ndtr(-z)), level, n)
+    method, ends = "normal", about(value, se, level)
+    if draws is not None:
+        method, ends = "bootstrap", percentiles(draws, level)
+    return Difference(value, se, ends, float(2 * special.ndtr(-z)), level, n, method)
+
+
+def open_difference(
+    value: float,
+    se: float,
+    n: int,
+    one: Evidence,
+    other: Evidence,
+    how: IntervalSettings,
+    *,
+    error: float,
+) -> Difference:
+    """A paired difference of two means of w r, which holds on the log of a policy that learns (`bounded.difference`).
+
+    error : what Monte Carlo propensities add to its standard error
+
+    Raises ValueError for what is no mean of w r, for clusters, and where the range of rewards is not given.
+    """
+    for x in (one, other):
+        ends, most = bounded.limits(x.method, x.bounded, x.extremes(), how)
+    (b, w, s), (b0, w0, _) = one.in_order(), other.in_order()
+    more = about(0.0, error, how.level)[1]
+    interval, p = bounded.difference((b, w), (b0, w0), bounded.counted(s, most), ends, how.level, more=more)
+    return Difference(value, se, interval, p, how.level, n, how.interval)
 
 
 def about(value: float, se: float, level: float) -> Interval:
@@ -230,6 +268,8 @@ def path(x: Evidence, how: IntervalSettings, *, more: float) -> Callable[[int], 
     b, w, s = x.in_order()
     g = bounded.counted(s, most)
     rule = bounded.anytime if how.interval == "anytime" else bounded.betting
+    if how.interval == "anytime" and x.bounded.weight is not None:  # of what ran, whose value moves as it learns
+        rule = bounded.wandering
     return lambda t: rule(b[:t], w[:t], None if g is None else g[:t], ends, how.level, more=more)
 
 

@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from dither.base import errors
+from dither.base import errors, notebook
 from dither.base.errors import Option, Refused
 from dither.base.workers import Workers, delayed
 from dither.log import reader, sources
-from dither.log.check import LOOKED_AT, PolicyChanges, Report, changes
+from dither.log.check import LOOKED_AT, Report
 from dither.log.logged import Logged
 from dither.log.reader import Pieces
-from dither.ope import candidates, fitting, intervals, partial, unknown, verdicts
-from dither.ope.bounded import ONE_VALUE, IntervalSettings
+from dither.ope import candidates, fitting, intervals, partial, unasked, unknown, verdicts
+from dither.ope.bounded import BOUNDED, ONE_VALUE, IntervalSettings
 from dither.ope.candidates import LOGGING, Saved
 from dither.ope.contributions import NamedEstimator, unsupported
 from dither.ope.evaluation import EvaluationNumbers, Events, Gap
 from dither.ope.intervals import Tally
 from dither.ope.question import BASE, PieceSums, Question, add, answer
+from dither.ope.result import HEADS, Difference, Estimate, row_of
 from dither.ope.timed import Timed, in_order
+from dither.ope.unasked import UNKNOWN, Logging
 from dither.ope.verdicts import Verdict
 
 AHEAD = "2 * n_jobs"  # pieces that are read before their answers are there, as joblib writes it
@@ -39,6 +41,12 @@ class Evaluation(EvaluationNumbers):
         """What a reader must know besides the verdicts."""
         return verdicts.notes(self)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each policy and estimator, the verdicts and the notes."""
+        rows = [(policy, *row_of(estimate)) for (policy, _), estimate in self.estimates.items()]
+        says = [f"{verdict.policy}: {verdict.text}" for verdict in self.verdicts()]
+        return notebook.table(["policy", *HEADS], rows, says=[*says, *self.notes()], texts=2)
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -49,16 +57,30 @@ class Reading:
     timed: Timed | None = None  # None: nothing is asked about time
     model: str | None = None  # makes reward predictions
     seed: int = 0  # of the model
+    logging: Logging = UNKNOWN  # what the log says of the policy that ran
+
+    def looked(self, question: Question) -> Logging:
+        """What the log says of the policy that ran, by all of its rows, and by the arms on offer in the first ones."""
+        if isinstance(self.data, (str, Path)):
+            file = self.source(question)
+            first = next(iter(file.pieces({"features", "arm_set", "policy", "learnt"}, rows=LOOKED_AT).each), None)
+        else:
+            if self.settings:
+                name = next(iter(self.settings))
+                raise ValueError(f"{name}= is for files, which are read here; name the columns of a frame before")
+            first = reader.read(self.data)
+        return UNKNOWN if first is None else Logging.of(first)
+
+    def source(self, question: Question) -> sources.LogSource:
+        """The file, with what the question needs of it."""
+        text = () if question.cluster is None else (question.cluster,)
+        return sources.LogSource(Path(self.data), arms=question.arms, text=text, **self.settings)
 
     def opened(self, question: Question) -> tuple[sources.LogSource | None, Logged | None]:
         """The file, if it is one, and the log in memory. A file is read in pieces, unless it must be seen whole."""
         if not isinstance(self.data, (str, Path)):
-            if self.settings:
-                name = next(iter(self.settings))
-                raise ValueError(f"{name}= is for files, which are read here; name the columns of a frame before")
             return None, reader.read(self.data)
-        text = () if question.cluster is None else (question.cluster,)
-        file = sources.LogSource(Path(self.data), arms=question.arms, text=text, **self.settings)
+        file = self.source(question)
         if self.timed is None and self.model is None and not question.in_order:
             return file, None
         columns = question.columns | (self.timed.columns if self.timed else set())
@@ -84,7 +106,7 @@ def evaluate(
     predictions: str | None = None,
     model: str | None = None,
     cluster: str | None = None,
-    interval: str = "normal",
+    interval: str | None = None,
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     weight_max: float | None = None,
@@ -117,11 +139,15 @@ def evaluate(
         "column:NAME", "bandit.npz"), a `dither.Bandit` as it is, or an array of its probabilities in each row: (n, K),
         or (n,) for the arm shown
     estimators : names, with a setting where the estimator has one ("snips", "clipped_ips:5"); None: "snips" and "ips",
-        and before them "dr" if there are predictions. The first one gives the verdict
+        and before them "dr" if there are predictions; "ips" comes first where the policy learnt (`interval`). The first
+        one gives the verdict
     predictions : a column: lists of the reward predicted for each arm, or the reward predicted for the arm shown
     model : "ridge" or "gbm", to make predictions from the features, cross-fitted in memory
     cluster : a column, such as the user. Rows with the same value may depend on each other
-    interval, level, reward_range, weight_max, row_weight_max, resamples : see `bounded.IntervalSettings`
+    interval : None: "normal"; but where the policy that ran learnt meanwhile, as the log says (`dither.log.acting`),
+        and nobody chose estimators, "anytime" for ips and its differences, which holds there, and "normal" for others
+    level, reward_range, weight_max, row_weight_max, resamples : see `bounded.IntervalSettings`. reward_range None: what
+        the log was told of its rewards, or what the link of its model allows
     missing, invalid, duplicates : see `dither.log.Logged.usable`. missing may be "bounds" too: anything within
         `reward_range`, so that the intervals hold whatever was missing
     arms : number of arms on offer, where the log does not say it
@@ -157,13 +183,11 @@ def evaluate(
         candidates.policies(policies, draws=draws), tuple(map(NamedEstimator.parse, names)), column, cluster,
         missing, invalid, duplicates, arms,
     )  # fmt: skip
-    how = IntervalSettings(interval, level, reward_range, weight_max, row_weight_max, resamples, seed)
+    how = IntervalSettings(interval or "normal", level, reward_range, weight_max, row_weight_max, resamples, seed)
     how = intervals.for_logs(how)
-    timed = None
-    if late != "settled" or any(x is not None for x in (horizon, now, half_life, window, at, by)):
-        timed = Timed.of(horizon, late, now, half_life, window, at, by)
-        timed.refuse(how.interval, question.in_order)
+    timed = _timed(how, question, horizon, late, now, half_life, window, at, by)
     reading = Reading(log, source, timed, model, seed)
+    reading, question, how = _of_log(reading, question, how, free=interval is None and estimators is None)
     if missing != "bounds" or reward_range is None:
         return _evaluated(reading, question, how, workers, on_progress)
     half = replace(how, level=(1 + level) / 2)
@@ -171,6 +195,28 @@ def evaluate(
         _evaluated(reading, replace(question, missing=end), half, workers, on_progress) for end in reward_range
     )
     return unknown.bounded(low, high, reward_range, level)
+
+
+def _timed(how: IntervalSettings, question: Question, horizon: Any, late: str, *others: Any) -> Timed | None:
+    """What is asked about time; None: nothing. others : now, half_life, window, at and by, as for `evaluate`"""
+    if late == "settled" and all(x is None for x in (horizon, *others)):
+        return None
+    timed = Timed.of(horizon, late, *others)
+    timed.refuse(how.interval, question.in_order)
+    return timed
+
+
+def _of_log(
+    reading: Reading, question: Question, how: IntervalSettings, *, free: bool
+) -> tuple[Reading, Question, IntervalSettings]:
+    """The same, with what the log says of the policy that ran. free : whether nobody chose estimators and interval."""
+    logging = reading.looked(question)
+    if free and logging.learnt.value:
+        question, how = unasked.held(question, how, logging, reading.timed)
+    elif how.interval in BOUNDED and how.reward_range is None:
+        how = replace(how, reward_range=logging.reward_range)
+        intervals.bounds_are_there(how)
+    return replace(reading, logging=logging), question, how
 
 
 def _evaluated(
@@ -182,7 +228,6 @@ def _evaluated(
 ) -> Evaluation:
     """Read the log and judge it."""
     (file, whole), report, rows = reading.opened(question), None, sources.ROWS
-    first = whole
     if whole is not None:
         whole, report = reading.prepared(whole, question)
         rows = max(len(whole), 1) if question.in_order else rows
@@ -193,12 +238,10 @@ def _evaluated(
         pieces.each, question, how, workers=workers if pieces.rows > rows else None,
         on_progress=lambda done: on_progress(done, pieces.rows),
     )  # fmt: skip
-    if file is not None and file.rules.streamed is not None:
-        first = next(iter(file.pieces({"features", "arm_set"}, rows=LOOKED_AT).each), None)
     return replace(
         evaluation,
         report=report or evaluation.report,
-        changes=PolicyChanges() if first is None else changes(first),
+        ran=reading.logging,
         timed=reading.timed,
         periods={} if whole is None else _by_period(whole, reading.timed, question, how),
     )
@@ -265,7 +308,9 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
     has_P = {who: facts.has_P for who, facts in part.facts.items()}
     certain = {who: sums.certain(places[who]) for who in names}
     draws = partial.resample(sums, seed=how.seed, times=how.resamples) if how.interval == "bootstrap" else None
-    estimates = partial.estimates(sums, warn=False, draws=draws, **vars(how))
+    kinds = {one.name: question.interval_of(one, how.interval) for one in question.estimators}
+    kinds[BASE[1]] = how.interval
+    estimates = _estimates(sums, kinds, how, draws)
     tallies = {who: sums.tallies[j] for who, j in places.items()}
     events = _few(tallies, how) if sums.clusters is None else {}
     for (who, by), e in estimates.items():
@@ -276,7 +321,7 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
             method = f"{method}, wider for events not seen"
         estimates[who, by] = replace(e, unsupported=lost, interval=ends, interval_method=method)
     rivals = [BASE, *((names[0], one.name) for one in question.estimators if len(names) > 1)]
-    differences = {base: partial.differences(sums, base, level=how.level, draws=draws) for base in rivals}
+    differences = {base: _differences(sums, base, kinds, how, draws) for base in rivals}
     gaps = []
     for (who, by), e in estimates.items():
         for base in rivals if who != LOGGING else ():
@@ -301,7 +346,32 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
         expected={who: sums.total**2 / facts.second for who, facts in part.facts.items()},
         saved=tuple(policy.name for policy in question.policies if isinstance(policy, Saved)),
         events=events,
+        beside=question.beside,
     )
+
+
+def _estimates(sums: partial.Sums, kinds: Mapping[str, str], how: IntervalSettings, draws: Any) -> dict[Any, Estimate]:
+    """The estimates, in their order. kinds : estimator -> the kind of its interval"""
+    results: dict[Any, Estimate] = {}
+    for kind in set(kinds.values()):
+        some = [key for key in sums.names if kinds[key[1]] == kind]
+        results |= partial.estimates(sums, warn=False, names=some, draws=draws, **vars(replace(how, interval=kind)))
+    return {key: results[key] for key in sums.names}
+
+
+def _differences(
+    sums: partial.Sums, base: tuple[str, str], kinds: Mapping[str, str], how: IntervalSettings, draws: Any
+) -> dict[Any, Difference]:
+    """The differences to one estimate: those of anytime intervals have such an interval too."""
+    gaps: dict[Any, Difference] = {}
+    for is_open in {kind == "anytime" for kind in kinds.values()}:
+        some = [
+            key for key in sums.names if (kinds[key[1]] == "anytime") == is_open and base in (BASE, (base[0], key[1]))
+        ]
+        bounds: dict[str, Any] = dict(reward_range=how.reward_range, row_weight_max=how.row_weight_max)
+        more: dict[str, Any] = dict(interval="anytime", **bounds) if is_open else {}
+        gaps |= partial.differences(sums, base, level=how.level, draws=draws, names=some, **more)
+    return gaps
 
 
 def _few(tallies: dict[str, Tally], how: IntervalSettings) -> dict[str, Events]:

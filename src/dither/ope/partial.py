@@ -20,7 +20,7 @@ From an estimate's evidence on (`intervals.estimated`) the road is that of rows 
 evidence from two passes over the rows: there a spread that is 0 is exactly 0, which sums cannot promise.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from dither.log.bets import Balance
 from dither.log.check import together
 from dither.log.schema import KINDS
 from dither.ope import diagnostics, intervals
-from dither.ope.bounded import LEVELS, Bounded, Extremes, IntervalSettings
+from dither.ope.bounded import Bounded, Extremes, IntervalSettings
 from dither.ope.contributions import Contributions, certain_gap, cusum, extremes, grouped, ratio
 from dither.ope.intervals import Evidence, Tally
 from dither.ope.result import Difference, Estimate
@@ -272,9 +272,17 @@ def _drawn_from(s: Sums) -> Groups:
     return groups
 
 
-def estimates(s: Sums, *, draws: np.ndarray | None = None, warn: bool = True, **options: Any) -> dict[Any, Estimate]:
+def estimates(
+    s: Sums,
+    *,
+    draws: np.ndarray | None = None,
+    warn: bool = True,
+    names: Collection[Any] | None = None,
+    **options: Any,
+) -> dict[Any, Estimate]:
     """name -> estimate. Value and se are those of the whole log in memory.
 
+    names : which of them; None: all
     options : `IntervalSettings`. "bootstrap" and "bca" need sums made with numbers= or cluster=, and "betting" needs
         keep=True
     draws (times, J) : from `resample`, to draw once for several calls
@@ -283,6 +291,8 @@ def estimates(s: Sums, *, draws: np.ndarray | None = None, warn: bool = True, **
     if draws is None and how.interval in ("bootstrap", "bca"):
         draws = resample(s, seed=how.seed, times=how.resamples)
     for j, name in enumerate(s.names):
+        if names is not None and name not in names:
+            continue
         x = _evidence(s, j, draws)
         results[name] = intervals.estimated(x, how)
         if warn:
@@ -290,21 +300,38 @@ def estimates(s: Sums, *, draws: np.ndarray | None = None, warn: bool = True, **
     return results
 
 
-def differences(s: Sums, base: Any, *, level: float = 0.95, draws: np.ndarray | None = None) -> dict[Any, Difference]:
+def differences(
+    s: Sums,
+    base: Any,
+    *,
+    level: float = 0.95,
+    draws: np.ndarray | None = None,
+    names: Collection[Any] | None = None,
+    interval: str = "normal",
+    **options: Any,
+) -> dict[Any, Difference]:
     """name -> the value minus the value of `base`, with the error of the paired difference.
 
     draws (times, J) : from `resample`; the intervals are then percentiles of the differences of the same resamples
+    names : which of them; None: all
+    interval : "normal"; or "anytime" for means of w r, which holds on the log of a policy that learns. It needs
+        reward_range=, sums made with keep=True, and row_weight_max= where the weights of rows differ
     """
     errors.among("policy", base, s.names)
-    errors.within("level", level, *LEVELS)
+    how = intervals.of_differences(interval, level, options)
     values, k, gaps = _values(s), s.names.index(base), {}
     for j, name in enumerate(s.names):
-        if j != k:
-            c = np.zeros(len(s.names))
-            c[j], c[k] = 1.0, -1.0
-            se = _se(s, c, max(s.ddof[j], s.ddof[k]))
-            paired = None if draws is None else draws[:, j] - draws[:, k]
-            gaps[name] = intervals.difference(float(values[j] - values[k]), se, level, s.n, paired)
+        if j == k or (names is not None and name not in names):
+            continue
+        c = np.zeros(len(s.names))
+        c[j], c[k] = 1.0, -1.0
+        of = float(values[j] - values[k]), _se(s, c, max(s.ddof[j], s.ddof[k]))
+        if how.interval == "anytime":
+            error = float(np.sqrt(_slip(s, c))) / s.total
+            pair = _evidence(s, j, None), _evidence(s, k, None)
+            gaps[name] = intervals.open_difference(*of, s.n, *pair, how, error=error)
+        else:
+            gaps[name] = intervals.difference(*of, level, s.n, None if draws is None else draws[:, j] - draws[:, k])
     return gaps
 
 
@@ -377,10 +404,15 @@ def _slips(s: Sums) -> np.ndarray:
     return picked @ s.errors @ picked.T
 
 
+def _slip(s: Sums, c: np.ndarray) -> float:
+    """Σe² of Σ_j c_j V̂_j, c (J,), of the policies with c_j ≠ 0."""
+    used = np.flatnonzero(c)
+    return float(c[used] @ _slips(s)[np.ix_(used, used)] @ c[used])
+
+
 def _se(s: Sums, c: np.ndarray, ddof: int) -> float:
     """Standard error of Σ_j c_j V̂_j, c (J,). Only policies with c_j ≠ 0 are read, since V̂ of another may be NaN."""
-    used = np.flatnonzero(c)
-    slip = float(c[used] @ _slips(s)[np.ix_(used, used)] @ c[used]) / s.total**2
+    used, slip = np.flatnonzero(c), _slip(s, c) / s.total**2
     if s.clusters is not None:
         lean = np.sum([c[j] * s.clusters.lean(int(j)) for j in used], axis=0)
         G = len(lean)

@@ -39,6 +39,7 @@ class Question:
     duplicates: str = "error"
     arms: int | None = None  # number of arms, where the log does not say
     keep: bool = False  # whether to keep what each row adds to a mean, for intervals that sums cannot give
+    beside: str | None = None  # the interval of all estimators but ips; None: all have one interval
 
     def __post_init__(self) -> None:
         if not self.estimators:
@@ -54,6 +55,10 @@ class Question:
             raise ValueError(f"a policy must not be called {LOGGING!r}, which is the name of what ran")
         if self.arms is not None:
             errors.at_least("arms", self.arms, 1)
+
+    def interval_of(self, estimator: NamedEstimator, interval: str) -> str:
+        """The kind of the interval of an estimator. interval : that of ips"""
+        return interval if self.beside is None or estimator.method == "ips" else self.beside
 
     @property
     def in_order(self) -> bool:

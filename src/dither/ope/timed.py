@@ -89,7 +89,8 @@ class Timed:
                 raise Refused("an estimator that reads the past needs rewards as they came: take ", settled)
 
     def applied(self, logged: Logged, missing: Any) -> Logged:
-        """The log with the rewards, the weights and the rows that are asked for."""
+        """The log with the rewards, the weights and the rows that are asked for, without those that were erased."""
+        logged = check.present(logged)
         if self.horizon is not None and self.late == "settled":
             r = self._rewards(latency.settled, logged, missing)
             logged = check.without(_column(logged, "reward", r), np.isfinite(r), "the horizon has not passed")

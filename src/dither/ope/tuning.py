@@ -8,9 +8,22 @@
 The rows stand in the order of time. An estimate is the reward of one decision of a policy that learns nothing more. So
 it does not show what exploring now is worth in later rounds, and a setting that explores little looks better than it
 is. Therefore, of all settings that for sure lose little against the best, the one that explores most is chosen.
+
+Where no two settings can be told apart, the numbers choose nothing, and what ran is kept: the setting whose policy and
+model are those that wrote the log. If it is not among them, it is the one of the same kind of policy and model, or else
+of any, whose settings are nearest to their defaults (Σ|ln v/default| of numbers above 0, and 1 for anything else that
+differs; of settings that were tried with one value alone, nothing), and of several such the one that was named first.
+To tell a difference δ with intervals of width W from n rows, about n (W/2δ)² rows are needed, as W falls with 1/√n: for
+normal ones that is (z sd/δ)², sd that of the paired difference of a row.
+
+On the log of a policy that learnt meanwhile (`unasked`), the estimator is "ips" with "anytime" intervals, of values and
+of paired differences, if nobody chose another one. What "dr" and its normal interval say of the chosen one is shown
+beside it.
 """
 
 import itertools
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -20,11 +33,12 @@ import numpy as np
 from dither.algorithms import Spec, specs
 from dither.bandit.bandit import Bandit
 from dither.base import errors
+from dither.base.errors import Option
 from dither.log import reader
 from dither.log.logged import Logged
 from dither.log.warm import warm_start
 from dither.ope import intervals
-from dither.ope.bounded import LEVELS
+from dither.ope.bounded import LEVELS, IntervalSettings, ordered
 from dither.ope.candidates import Saved
 from dither.ope.choosing import ranked
 from dither.ope.contributions import Contributions
@@ -32,7 +46,9 @@ from dither.ope.estimators import contributions
 from dither.ope.in_memory import compare, estimate
 from dither.ope.intervals import Tally
 from dither.ope.result import Difference, Estimate
-from dither.ope.verdicts import unsupported
+from dither.ope.unasked import SAFE, SAFE_INTERVAL, UNKNOWN, Logging
+from dither.ope.unasked import reward_range as reward_range_of
+from dither.ope.verdicts import rounded_up, unsupported
 
 ESTIMATORS = ("dr", "sndr", "snips", "ips")
 FAILURES = (ValueError, TypeError, ArithmeticError, RuntimeError)  # of a setting, which is left out then
@@ -62,6 +78,13 @@ class Tuned:
     rows: tuple[int, int, int]  # that learnt, chose and report
     bandit: Bandit  # `chosen`, which has learnt the rows before the last part: the one that was judged
     failed: dict[str, str]  # settings that ended with an error -> the error
+    ran: Spec | None = None  # the setting that wrote the log, where it is among them
+    told: bool = True  # whether any two settings could be told apart; if not, `chosen` keeps what ran
+    rows_needed: float = 0.0  # so many rows that choose could tell a difference of `loss`, where nothing was told apart
+    logging: Logging = UNKNOWN  # what the log says of the policy that ran
+    narrow: tuple[Estimate, Difference] | None = (
+        None  # value and gain by "dr" and normal intervals, beside anytime ones
+    )
 
     def __str__(self) -> str:
         return "\n".join(self.says)
@@ -97,17 +120,47 @@ class Tuned:
                 "rows tell little: where all rewards are 0 and 1, or two values, the intervals hold for those that "
                 "were not seen."
             )
+        texts.append(self._choice())
         texts.append(
-            f"Chosen: {self.chosen}. Of the settings whose interval excludes a loss above {self.loss:.2g} a decision "
-            "against the best, it explores most. What exploring teaches for later rounds is not in these numbers."
+            f"On {last:,} later rows, which had no part in the choice, it earns {in_ends(self.value)} a decision; "
+            f"against what ran {in_ends(self.gain, sign='+')}: {self._verdict()}."
         )
-        low, high = self.value.interval
-        texts.append(
-            f"On {last:,} later rows, which had no part in the choice, it earns {self.value.value:.4g} [{low:.4g}, "
-            f"{high:.4g}] a decision; against what ran {self.gain.value:+.4g} [{self.gain.interval[0]:+.4g}, "
-            f"{self.gain.interval[1]:+.4g}]: {self._verdict()}."
+        return texts + self._learnt()
+
+    def _choice(self) -> str:
+        """Which setting, and why."""
+        if self.told:
+            return (
+                f"Chosen: {self.chosen}. Of the settings whose interval excludes a loss above {self.loss:.2g} a "
+                "decision against the best, it explores most. What exploring teaches for later rounds is not in these "
+                "numbers."
+            )
+        kept = "it is what ran" if self.chosen == self.ran else "of what was tried it is nearest to what ran"
+        rows = "no number of rows that choose would be enough"
+        if math.isfinite(self.rows_needed):
+            rows = (
+                f"about {rounded_up(max(self.rows_needed, 1)):,} rows that choose would be needed, not {self.rows[1]:,}"
+            )
+        return (
+            f"Chosen: {self.chosen}. No two settings can be told apart, and {kept}. To tell a difference of "
+            f"{self.loss:.2g} a decision, {rows}."
         )
-        return texts
+
+    def _learnt(self) -> list[str]:
+        """What holds on the log of a policy that learnt."""
+        if not self.logging.learnt.value:
+            return []
+        says = f"The policy that ran {self.logging.learnt.words}."
+        if self.narrow is None:
+            return [
+                f"{says} On such a log these intervals cover too rarely: leave the estimator out, or give the range."
+            ]
+        value, gain = self.narrow
+        return [
+            f"{says} So all intervals are anytime ones of ips, which hold there. By {value.method.upper()} with normal "
+            f"ones, which are narrower and cover too rarely there, {self.chosen} earns {in_ends(value)}, and against "
+            f"what ran {in_ends(gain, sign='+')}."
+        ]
 
     def _verdict(self) -> str:
         if why := _why_not(self.value):
@@ -122,11 +175,12 @@ def tune(
     *,
     learn: float = 0.5,
     choose: float = 0.25,
-    estimator: str = "dr",
+    estimator: str | None = None,
     floor: float = 0.0,
     slots: int | None = None,
     loss: float | None = None,
     level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
     draws: int = 1000,
     missing: str | float = "error",
     invalid: str = "error",
@@ -137,23 +191,66 @@ def tune(
     log : a `dither.log.Logged`, or what `dither.log.read` reads; its rows need features
     algorithms : texts with all values to try ("LinFP:c=0.3|1|3,lam=0.1|1", "Greedy"), or policies of your own
     learn, choose : shares of the rows that teach and that choose; the others report
-    estimator : one of ESTIMATORS. "dr" and "sndr" take the predictions of each bandit itself, which has not seen the
-        rows that it is judged on
+    estimator : one of ESTIMATORS, with normal intervals. "dr" and "sndr" take the predictions of each bandit itself,
+        which has not seen the rows that it is judged on. None: "dr"; but "ips" with anytime intervals on the log of a
+        policy that learnt
     floor : the floor of the bandit: it belongs to the policy that is judged
     slots : the number of disjoint slots, for logs of one context a row
     loss : the reward of a decision that one gives up for exploring; None: 5 % of the size of the highest estimate
     level : of all intervals
+    reward_range : what a reward can be, (low, high), for anytime intervals; None: as the log knows it, by what it was
+        told or by the link of its model
     draws : Monte Carlo draws a row, for policies whose probabilities have no closed form
     missing, invalid, duplicates : as for `Logged.usable`
 
     A setting that ends with an error is left out and named. Raises ValueError for fewer than two settings and for too
     few rows; as the readers and estimators do; and the error of the first setting where all end with one.
     """
-    errors.among("estimator", estimator, ESTIMATORS)
+    if estimator is not None:
+        errors.among("estimator", estimator, ESTIMATORS)
     errors.within("level", level, *LEVELS)
     errors.at_least("draws", draws, 1)
     if loss is not None:
         errors.within("loss", loss, 0, 1e100)
+    every = _several(algorithms)
+    logged = log if isinstance(log, Logged) else reader.read(log)
+    logging, texts = Logging.of(logged), [one.text for one in logged.acting]
+    logged = logged.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
+    first, second, last = _parts(logged, learn, choose)
+    how = _interval(logging, reward_range, level) if estimator is None else IntervalSettings(level=level)
+    by = SAFE if how.interval == SAFE_INTERVAL else estimator or "dr"
+    trial = SettingTrial(by, draws, how, floor, slots, logged.X.shape[-1])
+    fine, judgements, failed = trial.each(every, first, second)
+    estimates, explores = zip(*judgements, strict=True)
+    why = [_why_not(one) for one in estimates]
+    ranking = ranked(estimates, [not text for text in why], level=level, loss=loss, gap=trial.gap)
+    wrote, text = list(map(trial.text, fine)), texts[-1] if texts else None
+    ran = next((i for i, one in enumerate(wrote) if text is not None and _plain(one) == _plain(text)), None)
+    told = loss is not None or ranking.apart
+    place = max(ranking.affordable, key=lambda i: explores[i]) if told else _nearest(fine, wrote, text, ran)
+    bandit = trial.taught(fine[place], _rows(logged, 0, len(first) + len(second)))
+    value, gain = trial.reported(bandit, last)
+    return Tuned(
+        tried=tuple(map(TriedSetting, fine, estimates, explores, why, ranking.gaps)),
+        best=fine[ranking.best],
+        tied=tuple(fine[i] for i in ranking.tied),
+        chosen=fine[place],
+        loss=ranking.loss,
+        value=value,
+        gain=gain,
+        rows=(len(first), len(second), len(last)),
+        bandit=bandit,
+        failed={str(spec): str(reason) for spec, reason in failed.items()},
+        ran=None if ran is None else fine[ran],
+        told=told,
+        rows_needed=0.0 if told else rows_needed(len(second), ranking.widest, ranking.loss),
+        logging=logging,
+        narrow=trial.beside.reported(bandit, last) if trial.safe else None,
+    )
+
+
+def _several(algorithms: Sequence[Any]) -> list[Spec]:
+    """The settings to try. Raises ValueError for fewer than two."""
     if isinstance(algorithms, str):
         raise ValueError(f"algorithms must be a list of texts; got {algorithms!r}: write [{algorithms!r}]")
     every = specs(*algorithms)
@@ -161,37 +258,58 @@ def tune(
         raise ValueError(
             f"tune needs at least two settings, as in LinFP:c=0.3|1; got {', '.join(map(str, every)) or 'none'}"
         )
-    logged = log if isinstance(log, Logged) else reader.read(log)
-    logged = logged.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
-    first, second, last = _parts(logged, learn, choose)
-    trial = SettingTrial(estimator, draws, level, floor, slots, logged.X.shape[-1])
-    fine, judgements, failed = [], [], {}
-    for spec in every:
-        try:
-            judgements.append(trial.judged(trial.taught(spec, first), second))
-            fine.append(spec)
-        except FAILURES as reason:
-            failed[spec] = reason
-    if not fine:
-        raise next(iter(failed.values()))
-    estimates, explores = zip(*judgements, strict=True)
-    why = [_why_not(one) for one in estimates]
-    ranking = ranked(estimates, [not text for text in why], level=level, loss=loss, gap=_wider_gap)
-    chosen = fine[max(ranking.affordable, key=lambda i: explores[i])]
-    bandit = trial.taught(chosen, _rows(logged, 0, len(first) + len(second)))
-    value, _ = trial.judged(bandit, last)
-    return Tuned(
-        tried=tuple(map(TriedSetting, fine, estimates, explores, why, ranking.gaps)),
-        best=fine[ranking.best],
-        tied=tuple(fine[i] for i in ranking.tied),
-        chosen=chosen,
-        loss=ranking.loss,
-        value=value,
-        gain=_wider_gap(value, trial.ran(last), level=level),
-        rows=(len(first), len(second), len(last)),
-        bandit=bandit,
-        failed={str(spec): str(reason) for spec, reason in failed.items()},
-    )
+    return list(every)
+
+
+def rows_needed(n: int, width: float, difference: float) -> float:
+    """How many rows could tell a difference, where intervals of n rows are so wide: n (W/2δ)²; inf for none."""
+    return n * (width / (2 * difference)) ** 2 if difference > 0 else math.inf
+
+
+def _interval(logging: Logging, ends: tuple[float, float] | None, level: float) -> IntervalSettings:
+    """The interval where nobody chose an estimator. Raises ValueError where it needs a range that nobody knows."""
+    ends = logging.reward_range if ends is None else ends
+    if not logging.learnt.value or (ends is None and not logging.learnt.stated):
+        return IntervalSettings(level=level)
+    ends = reward_range_of(ends, logging, Option("estimator", "dr"))
+    return IntervalSettings(SAFE_INTERVAL, level, ordered(ends))
+
+
+def _plain(text: str | None) -> str:
+    """The text with 1.0 as 1, since one setting may be written in both ways."""
+    return re.sub(r"(?<=[=(, ])(-?\d+)\.0(?!\d)", r"\1", text or "")
+
+
+def _kind(text: str | None) -> tuple[str, ...]:
+    """The kinds of a policy and of a model that a log names."""
+    return tuple(part.partition("(")[0] for part in (text or "").split(" on ")[:2])
+
+
+def _nearest(several: Sequence[Spec], texts: Sequence[str], text: str | None, ran: int | None) -> int:
+    """What ran; else the setting of the same kind, or else of any, that is nearest to its defaults, the first of them.
+
+    texts : what a log says of each; text : what it says of the policy that ran; ran : its place, where it is there.
+    What was tried with one value alone does not count
+    """
+    if ran is not None:
+        return ran
+    tried: dict[tuple[str, str], set[Any]] = {}
+    for spec in several:
+        for name, value in spec.settings:
+            tried.setdefault((spec.name, name), set()).add(value)
+    keys = []
+    for spec, says in zip(several, texts, strict=True):
+        plain = replace(spec, settings=())
+        pairs = [(value, plain.value(name)) for name, value in spec.settings if len(tried[spec.name, name]) > 1]
+        keys.append((_kind(says) != _kind(text), sum(_apart(value, default) for value, default in pairs)))
+    return keys.index(min(keys))
+
+
+def _apart(value: Any, default: Any) -> float:
+    if value == default:
+        return 0.0
+    numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) and one > 0 for one in (value, default))
+    return abs(math.log(value / default)) if numbers else 1.0
 
 
 @dataclass(frozen=True)
@@ -200,10 +318,48 @@ class SettingTrial:
 
     estimator: str
     draws: int
-    level: float
+    how: IntervalSettings
     floor: float
     slots: int | None
     dim: int
+
+    @property
+    def safe(self) -> bool:
+        """Whether its intervals hold on the log of a policy that learnt."""
+        return self.how.interval == SAFE_INTERVAL
+
+    @property
+    def beside(self) -> "SettingTrial":
+        """The one with narrow intervals."""
+        return replace(self, estimator="dr", how=IntervalSettings(level=self.how.level))
+
+    def each(
+        self, every: Sequence[Spec], first: Logged, second: Logged
+    ) -> tuple[list[Spec], list[tuple[Estimate, float]], dict[Spec, Exception]]:
+        """The settings that could be judged, what `judged` says of each, and the errors of the others.
+
+        Raises the error of the first setting where all end with one.
+        """
+        fine, judgements, failed = [], [], dict[Spec, Exception]()
+        for spec in every:
+            try:
+                judgements.append(self.judged(self.taught(spec, first), second))
+                fine.append(spec)
+            except FAILURES as reason:
+                failed[spec] = reason
+        if not fine:
+            raise next(iter(failed.values()))
+        return fine, judgements, failed
+
+    def reported(self, bandit: Bandit, last: Logged) -> tuple[Estimate, Difference]:
+        """What a bandit would have earned, and its gain over what ran."""
+        value, _ = self.judged(bandit, last)
+        return value, self.gap(value, self.ran(last), level=self.how.level)
+
+    def text(self, spec: Spec) -> str:
+        """What a log says of a bandit with these settings."""
+        model, policy = spec.configure(self.dim, disjoint=self.slots, facts={})
+        return f"{policy} on {model}"
 
     def taught(self, spec: Spec, logged: Logged) -> Bandit:
         """A bandit with these settings that has learnt the rows."""
@@ -221,17 +377,29 @@ class SettingTrial:
         M = np.where(logged.mask, bandit.predict(logged.X), 0.0) if self.estimator in ("dr", "sndr") else None
         of_rows = {"kind": logged.kinds, "p_se": np.nan_to_num(logged.se), "weight": logged.weight}
         terms = contributions(self.estimator, logged.r, logged.a, logged.p, Q, M, **of_rows)
-        one = estimate(terms, level=self.level, warn=False)
+        one = estimate(terms, warn=False, **vars(self.how))
         tally = _tally(one)
-        if intervals.few(tally):
-            one = replace(one, interval=intervals.hull(one.interval, intervals.unseen(tally, self.level, None)))
+        if not self.safe and intervals.few(tally):
+            one = replace(one, interval=intervals.hull(one.interval, intervals.unseen(tally, self.how.level, None)))
         return one, float(np.mean(1 / np.sum(Q * Q, axis=1)))
 
     def ran(self, logged: Logged) -> Estimate:
         """The mean reward of what ran: every weight is 1."""
         certain = np.ones(len(logged))
         terms = contributions("ips", logged.r, 0 * certain, certain, certain[:, None], weight=logged.weight)
-        return estimate(terms, level=self.level, warn=False)
+        return estimate(terms, level=self.how.level, warn=False)
+
+    def gap(self, one: Estimate, other: Estimate, *, level: float) -> Difference:
+        """The paired difference of two estimates."""
+        if not self.safe or one is other:  # what is compared with itself has no error
+            return _wider_gap(one, other, level=level)
+        return compare(one, other, level=level, interval=SAFE_INTERVAL, reward_range=self.how.reward_range)
+
+
+def in_ends(one: Estimate | Difference, *, sign: str = "") -> str:
+    """A number with its interval."""
+    low, high = one.interval
+    return f"{one.value:{sign}.4g} [{low:{sign}.4g}, {high:{sign}.4g}]"
 
 
 def _parts(logged: Logged, learn: float, choose: float) -> tuple[Logged, Logged, Logged]:

@@ -135,7 +135,7 @@ def notes(evaluation: EvaluationNumbers) -> list[str]:
     if drawn:
         listed = errors.listed(drawn)
         texts.append(f"The probabilities of {listed} are Monte Carlo: unbiased, and their error is in the intervals.")
-    texts += [_own_weights(evaluation), *_changed(evaluation)]
+    texts += [_own_weights(evaluation), *_learnt(evaluation)]
     if evaluation.unknown:
         missing = f"{evaluation.unknown:,} rewards are missing"
         texts.append(f"{missing}: the intervals hold whatever they were in the range that was given.")
@@ -169,7 +169,7 @@ def notes(evaluation: EvaluationNumbers) -> list[str]:
             f"{count * (1 - how.level):.2g} of them are called better or worse by chance alone, and the best of them "
             "looks better than it is."
         )
-    if how.interval in BOUNDED:
+    if how.interval in ("bernstein", "betting"):
         texts.append(f"Paired differences have normal intervals; those of the values are {how.interval}.")
     return texts
 
@@ -192,19 +192,27 @@ def _own_weights(evaluation: EvaluationNumbers) -> str:
     return f"The logging policy's own weights are 1 in all {evaluation.checked:,} rows that can be checked."
 
 
-def _changed(evaluation: EvaluationNumbers) -> list[str]:
-    """What to take on the log of a policy that learnt, where the log says that it did and nobody took it."""
-    (rows, of), how = evaluation.changes, evaluation.how.interval
-    past = any(NamedEstimator.parse(name).rule.reads == "past" for name in evaluation.estimators)
-    if not rows or how in BOUNDED or (past and how == "asymptotic"):
+def _learnt(evaluation: EvaluationNumbers) -> list[str]:
+    """What holds on the log of a policy that learnt, where the log says that it did."""
+    ran, how, by = evaluation.ran.learnt, evaluation.how.interval, evaluation.estimators
+    past = any(NamedEstimator.parse(name).rule.reads == "past" for name in by)
+    if not ran.value or (evaluation.beside is None and (how in BOUNDED or (past and how == "asymptotic"))):
         return []
+    says = f"The policy that ran {ran.words}"
+    if evaluation.beside is not None and evaluation.how.reward_range is not None:
+        low, high = evaluation.how.reward_range
+        others = errors.listed([name for name in by if name != "ips"])
+        return [
+            f"{says}. So ips has {how} intervals, for rewards from {low:g} to {high:g}, and so have its differences: "
+            f"they hold for a policy that was shown less and less. The {evaluation.beside} ones of {others} beside "
+            "them are narrower, and cover too rarely there."
+        ]
     cures = ["--estimator ips --interval anytime --reward-range LOW HIGH"]
     if evaluation.checked:
         cures.append("(narrower, a limit of many rows) --estimator stablevar --interval asymptotic")
     return [
-        f"The policy that ran changed while it ran: in {rows:,} of {of:,} rows at the start whose arms came again, the "
-        f"arm shown had another probability then. It learnt, or saw more than the log has. On such a log {how} "
-        f"intervals cover too rarely for a policy that it showed less and less: take {' or '.join(cures)}."
+        f"{says}. On such a log {how} intervals cover too rarely for a policy that it showed less and less: take "
+        f"{' or '.join(cures)}."
     ]
 
 
@@ -229,6 +237,12 @@ def difference(gap: Difference | None) -> str:
         return "–"
     width = gap.interval[1] - gap.interval[0]
     return f"{number(gap.value, width, signed=True)} {interval(gap.interval, signed=True)}"
+
+
+def by(evaluation: EvaluationNumbers, name: str, e: Estimate) -> str:
+    """The name of an estimator, with the kind of its interval where that is not the one of the verdict."""
+    kind = e.interval_method.partition(",")[0]
+    return name if kind == evaluation.how.interval else f"{name}, {kind}"
 
 
 def interval(ends: tuple[float, float], *, signed: bool = False) -> str:
@@ -289,10 +303,10 @@ def _wanted(gap: Difference) -> str:
     rows = gap.n * (2 * width / abs(gap.value)) ** 2 if gap.value else math.inf
     if rows > MOST * gap.n:
         return "no number of rows within reach would tell"
-    return f"about {_round(rows):,} rows would be needed for an interval half as wide as the difference"
+    return f"about {rounded_up(rows):,} rows would be needed for an interval half as wide as the difference"
 
 
-def _round(rows: float) -> int:
+def rounded_up(rows: float) -> int:
     """Rounded up to two digits."""
     step = 10 ** max(0, math.floor(math.log10(rows)) - 1)
     return math.ceil(rows / step) * step

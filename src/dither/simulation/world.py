@@ -29,7 +29,8 @@ class WorldOfRuns:
     def __init__(self, env: Any, runs: np.ndarray, seed: int, *, xp: Any, device: Any) -> None:
         from dither.envs import base  # here, since a live bandit needs no environments
 
-        self.fill = base.fill
+        self.fill, self.rounds_of = base.fill, base.RoundsOfRun
+        self.noise_of, self.rewards_of = base.noise, base.rewards
         self.env, self.runs, self.seed, self.xp, self.device = env, runs, seed, xp, device
         self.arms, self.dim, self.disjoint = env.arms, env.dim, env.disjoint
         self.shape = (env.dim,) if env.disjoint else (env.arms, env.dim)
@@ -61,7 +62,7 @@ class WorldOfRuns:
             more = self.fill(env, run, self.contexts[r], X[r], t=self.done + 1)
             self.finite("fill", X[r], r)
             mean[r] = self.rows("means", env.means(run, X[r], more), r, n)
-            reward[r] = self.pay(mean[r], r)
+            reward[r] = self.pay(self.rounds_of(run, X[r], mean[r], more, self.done + 1), r)
             if mask is not None:
                 mask[r] = self.offer(env.offered(run, self.offers[r], X[r], more), n)
         self.done += n
@@ -74,13 +75,13 @@ class WorldOfRuns:
         best, best_reward = (np.take_along_axis(kind, top, axis=-1)[..., 0] for kind in (mean, reward))
         return Rounds(X, mean, reward, best, best_reward, delay, mask)
 
-    def pay(self, mean: np.ndarray, r: int) -> np.ndarray:
-        """The rewards (n, K) of these means, in the r-th of the runs."""
-        rng, n = self.noise[r], len(mean)
+    def pay(self, at: Any, r: int) -> np.ndarray:
+        """The rewards (n, K) of these rounds (`envs.base.RoundsOfRun`) of the r-th of the runs."""
+        n = len(at.mean)
         if hasattr(self.env, "rewards"):
-            return self.rows("rewards", self.env.rewards(rng, mean), r, n)
-        noise = self.env.reward_noise(rng, n)
-        return mean if noise is None else mean + self.rows("reward_noise", noise, r, n)
+            return self.rows("rewards", self.rewards_of(self.env, self.noise[r], at), r, n)
+        noise = self.noise_of(self.env, self.noise[r], at)
+        return at.mean if noise is None else at.mean + self.rows("reward_noise", noise, r, n)
 
     def rows(self, method: str, answer: Any, r: int, n: int) -> np.ndarray:
         """What a method of the environment answered in the r-th run. It must be finite and of shape (n, K)."""

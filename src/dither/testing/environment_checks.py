@@ -1,6 +1,6 @@
 """Checks of environments: rounds that do not depend on how many are asked for, and rewards that have their means."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ class RunRounds(NamedTuple):
     X: np.ndarray  # (n, K, d), or (n, d) with disjoint slots
     mean: np.ndarray  # (n, K)
     mask: np.ndarray | None  # (n, K)  True: on offer; None: all are
+    at: base.RoundsOfRun  # what noise and rewards may depend on
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,24 @@ class EnvironmentTrial:
         mean, mask = np.asarray(self.env.means(run, X, more), dtype=float), None
         if hasattr(self.env, "offered"):
             mask = np.asarray(self.env.offered(run, offers or np.random.default_rng(4), X, more))
-        return RunRounds(X, mean, mask)
+        return RunRounds(X, mean, mask, base.RoundsOfRun(run, X, mean, more, t))
 
-    def paid(self, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
-        """Rewards (n, K) of these means."""
+    def paid(self, rng: np.random.Generator, at: base.RoundsOfRun) -> np.ndarray:
+        """Rewards (n, K) of these rounds."""
         if hasattr(self.env, "rewards"):
-            return np.asarray(self.env.rewards(rng, mean), dtype=float)
-        noise = self.env.reward_noise(rng, len(mean))
-        return mean if noise is None else mean + noise
+            return np.asarray(base.rewards(self.env, rng, at), dtype=float)
+        noise = base.noise(self.env, rng, at)
+        return at.mean if noise is None else at.mean + noise
+
+    def draws_of(self, at: base.RoundsOfRun) -> Iterator[np.ndarray]:
+        """For each of these rounds: many rewards (n, K) of it."""
+        rng = np.random.default_rng(5)
+        if base.depends(self.env):
+            yield from np.stack([self.paid(rng, at) for _ in range(self.draws)], axis=1)
+            return
+        for row in at.mean:
+            mean = np.broadcast_to(row, (self.draws, self.env.arms)).copy()
+            yield self.paid(np.random.default_rng(5), at._replace(mean=mean))
 
 
 def protocol(case: EnvironmentTrial) -> None:
@@ -82,7 +93,7 @@ def protocol(case: EnvironmentTrial) -> None:
     require(
         env.disjoint in (True, False), f"disjoint is {env.disjoint!r}", cure="It is True where arms share a context"
     )
-    X, mean, _ = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
+    X, mean, *_ = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
     require(
         np.isfinite(X).all(),
         f"fill leaves {int(np.sum(~np.isfinite(X)))} of {X.size} features unset or not finite",
@@ -118,7 +129,7 @@ def blocks(case: EnvironmentTrial) -> None:
 
 def runs(case: EnvironmentTrial) -> None:
     """A run comes from its stream alone: begun again it is the same, and another run beside it changes nothing."""
-    X, mean, _ = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
+    X, mean, *_ = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
     again, other = case.begun(), case.begun(1)
     first, rng = np.random.default_rng(1), np.random.default_rng(7)
     parts = []
@@ -147,11 +158,11 @@ def means(case: EnvironmentTrial) -> None:
 
 def rewards(case: EnvironmentTrial) -> None:
     """Rewards have the means that `means` says."""
-    mean = case.rounds(case.begun(), np.random.default_rng(1), 2).mean
+    at = case.rounds(case.begun(), np.random.default_rng(1), 2).at
+    before = at.X.copy(), at.mean.copy()
     n, arms = case.draws, case.env.arms
     allowed = chance.errors_allowed(2 * arms)
-    for row in mean:
-        paid = case.paid(np.random.default_rng(5), np.broadcast_to(row, (n, arms)).copy())
+    for row, paid in zip(before[1], case.draws_of(at), strict=True):
         require(
             paid.shape == (n, arms) and np.isfinite(paid).all(),
             f"rewards have shape {paid.shape}",
@@ -166,6 +177,11 @@ def rewards(case: EnvironmentTrial) -> None:
             f"the rewards of arm {k} average {paid[:, k].mean():.4g} ± {se[k]:.2g}, and its mean is {row[k]:.4g}",
             cure="`rewards` must have the expectation `mean`, and `reward_noise` the expectation 0",
         )
+    require(
+        np.array_equal(at.X, before[0]) and np.array_equal(at.mean, before[1]),
+        "the rewards or their noise change the contexts or the means of their rounds",
+        cure="Compute in new arrays",
+    )
 
 
 def delays(case: EnvironmentTrial) -> None:
@@ -184,7 +200,7 @@ def offers(case: EnvironmentTrial) -> None:
     """Masks are True and False for each arm of each round, with an arm on offer in each; asking changes nothing."""
     if not hasattr(case.env, "offered"):
         return
-    X, mean, answer = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
+    X, mean, answer, _ = case.rounds(case.begun(), np.random.default_rng(1), ROUNDS)
     mask = np.asarray(answer)
     require(
         mask.shape == mean.shape and mask.dtype == bool,
@@ -222,8 +238,8 @@ def global_randomness(case: EnvironmentTrial) -> None:
         for start in (1, 2):
             mtrand.seed(start)
             state = repr(mtrand.get_state())
-            X, mean, _ = case.rounds(case.begun(), np.random.default_rng(1), 5)
-            rounds.append((X, case.paid(np.random.default_rng(2), mean)))
+            X, _, _, at = case.rounds(case.begun(), np.random.default_rng(1), 5)
+            rounds.append((X, case.paid(np.random.default_rng(2), at)))
             require(repr(mtrand.get_state()) == state, "NumPy's global generator moves", cure=FROM_RNG)
         same = all(np.array_equal(a, b) for a, b in zip(*rounds, strict=True))
         require(same, "rounds depend on np.random.seed", cure=FROM_RNG)
@@ -259,8 +275,8 @@ def _answers(case: EnvironmentTrial, size: int) -> dict[str, np.ndarray]:
     rng, noise, late, offers = (np.random.default_rng(i) for i in (1, 2, 3, 4))
     parts = []
     for t in range(1, ROUNDS + 1, size):
-        X, mean, mask = case.rounds(run, rng, size, t=t, offers=offers)
+        X, mean, mask, at = case.rounds(run, rng, size, t=t, offers=offers)
         part = {"fill": X, "means": mean} | ({} if mask is None else {"offered": mask})
-        part["rewards" if hasattr(env, "rewards") else "reward_noise"] = case.paid(noise, mean)
+        part["rewards" if hasattr(env, "rewards") else "reward_noise"] = case.paid(noise, at)
         parts.append(part | ({"delays": env.delays(late, size)} if hasattr(env, "delays") else {}))
     return {method: np.concatenate([part[method] for part in parts]) for method in parts[0]}

@@ -13,7 +13,7 @@ from dither.cli import terminal
 from dither.cli.app import expanded
 from dither_bench import bakeoff as bake
 from dither_bench.commands import robustness, running
-from dither_bench.commands.options import Computing, Reference, Showing, Storing
+from dither_bench.commands.options import Computing, Reference, Showing, Storing, keeping
 from dither_bench.define import bake_sets, others
 from dither_bench.define.panels import Figure
 from dither_bench.define.panels import reference as base_of
@@ -75,6 +75,7 @@ class OtherChoice:
 
 
 @expanded
+@keeping
 def bakeoff(
     *,
     algorithms: Annotated[
@@ -106,7 +107,8 @@ def show(figure: Figure, showing: Showing, *, out: Path, seed: int, **how: Any) 
     from dither_bench.show import bake_files, outputs  # matplotlib takes a second to import
 
     look, console = showing.look, terminal.console()
-    with running.watched(figure.name, out) as (telling, of_codes):
+    look.called(figure, look.names)
+    with running.watched(figure.name) as (telling, of_codes):
         run.reproduce(figure, out=out, seed=seed, accept=showing.accept, **telling, **how)
     (whole,) = asked.figures(out, only=figure.name, seed=seed)
     profiled = replace(look, profile=True)

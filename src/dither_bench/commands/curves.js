@@ -47,7 +47,7 @@
     for (const button of buttons) {
       const { scale, hide } = button.dataset;
       button.addEventListener("click", () => {
-        if (scale) state.log = scale === "log";
+        if (scale) [state.log, state.pressed] = [scale === "log", true];
         else if (!state.hidden.delete(hide)) state.hidden.add(hide);
         show();
       });
@@ -73,7 +73,7 @@
         hovertemplate: `<b>${escaped(name)}</b><br>${data.x} %{x:,}: %{y:,.4~r}%{customdata}<extra></extra>`,
       });
       const found = [
-        { ...band(x, numbers, state.log), mode: "lines", fill: "toself", fillcolor: color + "30", line: { color, width: 0 },
+        { ...band(x, numbers, scale(data, state, "y") === "log"), mode: "lines", fill: "toself", fillcolor: color + "30", line: { color, width: 0 },
           hoverinfo: "skip", visible: shown("band") },
         line("mean", curve.name, x, numbers, curve.symbol, 2, curve.dash),
       ];
@@ -104,12 +104,27 @@
     return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   }
 
+  // The scale that was asked for holds until a button is pressed.
+  function scale(data, state, name) {
+    return (!state.pressed && data.scales[name]) || (state.log ? "log" : "linear");
+  }
+
+  // The limits that were asked for. The ends of a logarithmic axis are exponents; an end of 0 has none.
+  function range(data, state, name) {
+    const ends = data.ends[name];
+    if (!ends) return {};
+    const log = scale(data, state, name) === "log";
+    const end = (number) => (number === null || (log && number <= 0) ? null : log ? Math.log10(number) : number);
+    return { range: ends.map(end) };
+  }
+
   function layout(data, state, plot) {
     const { color, fontFamily } = getComputedStyle(plot);
     const { borderTopColor: line } = getComputedStyle(plot.parentElement);
-    const axis = (title) => ({
+    const axis = (title, name) => ({
       title: { text: title, standoff: 6 },
-      type: state.log ? "log" : "linear",
+      type: scale(data, state, name),
+      ...range(data, state, name),
       rangemode: "tozero",
       gridcolor: line,
       linecolor: line,
@@ -117,8 +132,8 @@
       automargin: true,
       nticks: 6,
       exponentformat: "power",
-      tickformat: state.log ? "" : ",~r",
-      dtick: state.log ? 1 : undefined,
+      tickformat: scale(data, state, name) === "log" ? "" : ",~r",
+      dtick: scale(data, state, name) === "log" ? 1 : undefined,
     });
     return {
       width: plot.clientWidth,
@@ -127,13 +142,13 @@
       showlegend: false,
       hovermode: "closest",
       dragmode: touch ? false : "zoom",
-      uirevision: String(state.log), // a zoom stays, but not into the other scale
+      uirevision: String(state.log) + String(state.pressed), // a zoom stays, but not into the other scale
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: fontFamily, size: 12, color },
       modebar: { bgcolor: "rgba(0,0,0,0)", color, activecolor: color },
-      xaxis: axis(data.x),
-      yaxis: axis(data.y),
+      xaxis: axis(data.x, "x"),
+      yaxis: axis(data.y, "y"),
     };
   }
 

@@ -13,19 +13,24 @@ from dither_bench.keep.store import UNRECORDED
 
 
 def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")]) -> None:
-    """Read every file of a folder of results: is it whole, in its place, and no run there twice with other values?"""
+    """Read every file of a folder of results: is it whole, unaltered, in its place, and no run there twice?"""
     console = terminal.console()
     with terminal.progress("check") as tell:
         checked = folders.check(folder, tell=tell)
     table = terminal.table(f"{folder}: {checked.files:,} files, {checked.cells:,} cells")
     table.add_column("code")
+    table.add_column("seed", justify="right")
     table.add_column("runs", justify="right")
     table.add_column("last made")
     table.add_column("of")
-    for code, algorithms, runs, last in checked.codes:
-        table.add_row(code if code != UNRECORDED else "not recorded", f"{runs:,}", last[:16], errors.listed(algorithms))
+    for code, seed, algorithms, runs, last in checked.codes:
+        name = code if code != UNRECORDED else "not recorded"
+        table.add_row(name, str(seed), f"{runs:,}", last[:16], errors.listed(algorithms))
     console.print(table)
     terminal.said(console, (f"{files:,} files from {machine}" for machine, files in checked.machines.most_common()))
+    if checked.unsealed:
+        few = f"{checked.unsealed:,} of {checked.files:,} files have no checksum, since an earlier version wrote them"
+        terminal.said(console, [f"{few}: whether their numbers were altered cannot be told."])
     terminal.said(console, checked.wrong)
     if checked.wrong:
         terminal.said(console, [f"Not right: {len(checked.wrong):,} of {checked.files:,} files."])
@@ -82,5 +87,7 @@ def gallery(
                 continue
             summary = summaries.of_request(request, Store(results / STORE), processor=here)
             if summary is not None:
-                paths.append(summaries.write(summary, out))
+                whole, sentences = summaries.with_earlier(summary, out)
+                terminal.said(console, sentences)
+                paths.append(summaries.write(whole, out))
     terminal.written(console, [*paths, *gallery.write(out)])

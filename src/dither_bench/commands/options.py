@@ -1,5 +1,7 @@
 """The options that several commands share, in groups (`dither.cli.app.expanded`)."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,9 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from dither.base.workers import Workers
+from dither.cli import terminal
 from dither.cli.computing import Backend, Cluster
+from dither_bench.keep.store import STORE
 from dither_bench.plan import plan
-from dither_bench.show import pictures
+from dither_bench.show import frames, pictures
 from dither_bench.show.pictures import PictureLook
 
 Band = Annotated[
@@ -61,6 +65,22 @@ class Storing:
     block: Annotated[int | None, typer.Option(help=_BLOCK, show_default=False)] = None
     out: Annotated[Path, typer.Option(help="Folder of results; an earlier one is added to.")] = Path("results")
 
+    @property
+    def store(self) -> Path:
+        """The folder of the files of results."""
+        return self.out / STORE
+
+
+def keeping(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, which says what is kept where Ctrl-C ends it, at whatever moment."""
+
+    @functools.wraps(command)
+    def interruptible(*, storing: Storing, **options: Any) -> None:
+        with terminal.interruptible(storing.store):
+            command(storing=storing, **options)
+
+    return interruptible
+
 
 @dataclass(frozen=True)
 class Trying:
@@ -87,7 +107,59 @@ class Trying:
 
 
 @dataclass(frozen=True)
-class Showing:
+class Framing:
+    """What is around the curves of a picture, and on which axes they are."""
+
+    band: Band = "se"
+    log: Log = False
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Title of the pictures.", show_default="that of the figure")
+    ] = None
+    no_title: Annotated[
+        bool, typer.Option("--no-title", help="Neither title nor words about the band in the pictures.")
+    ] = False
+    caption: Annotated[str, typer.Option(metavar="TEXT", help="Text below the pictures.", show_default="none")] = ""
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ALGORITHM=TEXT", help="What the pictures call an algorithm; may be repeated."),
+    ] = None
+    xlabel: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Label of the horizontal axis.", show_default="what it shows")
+    ] = None
+    ylabel: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Label of the vertical axis.", show_default="what it shows")
+    ] = None
+    xlim: Annotated[
+        str | None, typer.Option(metavar="LOW,HIGH", help="Ends of the horizontal axis.", show_default="as needed")
+    ] = None
+    ylim: Annotated[
+        str | None, typer.Option(metavar="LOW,HIGH", help="Ends of the vertical axis.", show_default="as needed")
+    ] = None
+    xscale: Annotated[
+        str | None, typer.Option(help="Horizontal axis: linear or log.", show_default="as --log says")
+    ] = None
+    yscale: Annotated[str | None, typer.Option(help="Vertical axis: linear or log.", show_default="as --log says")] = (
+        None
+    )
+
+    @property
+    def framed(self) -> dict[str, Any]:
+        """As `PictureLook` takes it. Raises ValueError for what cannot be."""
+        if self.no_title and self.title is not None:
+            raise ValueError("--no-title leaves out the title that --title gives: leave out one of them")
+        title: bool | str = not self.no_title if self.title is None else self.title
+        ends = {name: end if end is None else frames.limits(end) for name, end in self._limits.items()}
+        words: dict[str, Any] = dict(title=title, caption=self.caption, labels=frames.labels(self.label or ()))
+        axes = dict(xlabel=self.xlabel, ylabel=self.ylabel, xscale=self.xscale, yscale=self.yscale)
+        return {"band": self.band, "log": self.log} | words | axes | ends
+
+    @property
+    def _limits(self) -> dict[str, str | None]:
+        return {"xlim": self.xlim, "ylim": self.ylim}
+
+
+@dataclass(frozen=True)
+class Showing(Framing):
     """Which results are shown, how the pictures look, and which files are made."""
 
     accept: Annotated[
@@ -101,8 +173,6 @@ class Showing:
         bool,
         typer.Option("--with-earlier", help="The files also have what was asked of the figure earlier in this folder."),
     ] = False
-    band: Band = "se"
-    log: Log = False
     width: Annotated[
         str | None,
         typer.Option(
@@ -111,9 +181,6 @@ class Showing:
             metavar="WIDTH",
         ),
     ] = None
-    title: Annotated[
-        bool, typer.Option("--title/--no-title", help="Title and words about the band in the pictures.")
-    ] = True
     called: Annotated[
         str, typer.Option("--names", help="Names of algorithms: code, or paper (as the paper has them).")
     ] = "code"
@@ -129,5 +196,5 @@ class Showing:
     @property
     def look(self) -> PictureLook:
         """How the pictures look. Raises ValueError or LookupError for what cannot be."""
-        formats = pictures.formats(self.form)
-        return PictureLook(self.band, self.log, self.width, self.title, self.called, formats, self.latex, self.profile)
+        files: dict[str, Any] = dict(formats=pictures.formats(self.form), latex=self.latex, profile=self.profile)
+        return PictureLook(width=self.width, names=self.called, **self.framed, **files)

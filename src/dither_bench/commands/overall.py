@@ -14,7 +14,6 @@ from dither_bench.commands import analysis
 from dither_bench.define import figures
 from dither_bench.define.panels import Figure
 from dither_bench.judge import words
-from dither_bench.keep.store import STORE
 from dither_bench.plan import calibration, plan
 from dither_bench.plan.calibration import Speeds
 from dither_bench.plan.plan import FigurePlan
@@ -57,15 +56,14 @@ def compute(chosen: Sequence[Figure], *, out: Path, workers: Workers, stop: bool
     parts = plan.of_figures(chosen, out=out, jobs=run.blocks_for(workers), **how)
     console, aside = terminal.console(), terminal.console(stderr=True)
     terminal.said(aside, (sentence for part in parts for sentence in part.of_codes))
-    with terminal.interruptible(out / STORE):
-        with terminal.progress("calibration") as tell:
-            speeds = calibration.measure((block for part in parts for block in part.blocks), workers, tell=tell)
-        _show(console, parts, speeds, workers)
-        if stop:
-            return
-        start = time.monotonic()
-        with terminal.progresses([part.figure.name for part in parts]) as show:
-            blocks = run.compute(parts, out=out, workers=workers, seconds=speeds.seconds, on_progress=show)
+    with terminal.progress("calibration") as tell:
+        speeds = calibration.measure((block for part in parts for block in part.blocks), workers, tell=tell)
+    _show(console, parts, speeds, workers)
+    if stop:
+        return
+    start = time.monotonic()
+    with terminal.progresses([part.figure.name for part in parts]) as show:
+        blocks = run.compute(parts, out=out, workers=workers, seconds=speeds.seconds, on_progress=show)
     if blocks:
         terminal.said(console, [f"Computed {blocks} blocks in {words.duration(time.monotonic() - start)}."])
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dither.base import errors
 from dither.cli import inventory, terminal
 from dither_bench.commands import analysis
 from dither_bench.define import environments, published
@@ -72,6 +73,7 @@ def results(console: Console, figure: Figure, values: pl.DataFrame, differences:
                 console.print(_each(section.rows))
             terminal.said(console, filter(None, (section.verdict, section.of_each, section.collapsed)))
             _lines(console, "Not reproduced", section.not_reproduced)
+            _lines(console, "Open", section.unsettled)
     # Those about some algorithms are reasons, told where they apply.
     _lines(console, "Note", [note.text for note in figure.notes if not note.algorithms])
 
@@ -91,8 +93,8 @@ def _panel(section: Section) -> Table:
     columns: dict[str, Callable[[dict], str]] = {
         "published": words.published,
         "ours": words.with_error,
-        "ratio": lambda row: "–" if row["ratio"] is None else f"{row['ratio']:.2f}",
-        "value": lambda row: row["value"],
+        "ratio": lambda row: errors.DASH if row["ratio"] is None else f"{row['ratio']:.2f}",
+        "value": lambda row: row["value"].partition(":")[0],  # a sentence says where the published error decides
         "runs": lambda row: str(row["runs"]),
         "difference [95 %]": difference,
         "order": lambda row: row["gap"]["order"] if row["gap"] else "–",

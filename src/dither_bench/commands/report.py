@@ -21,20 +21,31 @@ from dither_bench.show import interactive, plots
 from dither_bench.show.pictures import PictureLook
 
 
-def write(folder: str | Path, path: str | Path, *, band: str = "se", log: bool = False) -> Path:
-    """The report of all that was asked for in a folder of results."""
-    errors.among("band", band, words.BANDS)
+def write(folder: str | Path, path: str | Path, **frame: Any) -> Path:
+    """The report of all that was asked for in a folder of results.
+
+    frame : band, log, and what is around the curves, as `PictureLook` takes them; the title is that of the page. The
+        label of an algorithm that a figure lacks is passed over there, and that of one that none has is refused
+    """
+    look = PictureLook(**frame)
     folder, path = Path(folder), Path(path)
     requests = asked.figures(folder)
     if not requests:
         raise ValueError(f"{folder} holds no results: make some with 'dither reproduce NAME --out {folder}'")
-    store, look = Store(folder / STORE), PictureLook(band=band, log=log)
+    store = Store(folder / STORE)
+    for name in look.labels:
+        if not any(look.known_in(request.figure).get(name) for request in requests):
+            names = {str(spec) for request in requests for spec in request.figure.algorithms}
+            raise errors.unknown("algorithm of the report, for a label,", name, names=sorted(names))
     sections = [part for request in requests if (part := section(request, store, look=look, beside=requests))]
     if not sections:
         raise ValueError(f"{folder} holds no finished results yet: run the command that began them again")
-    filters = {name: getattr(words, name) for name in ("number", "published", "with_error", "interval", "short")}
+    filters = {
+        name: getattr(words, name) for name in ("number", "published", "ratio", "with_error", "interval", "short")
+    }
     plotly = template.plotly() if any(part["sketch"] for part in sections) else ""
-    content: dict[str, Any] = dict(sections=sections, log=log, plotly=plotly)
+    content: dict[str, Any] = dict(sections=sections, log=look.log, plotly=plotly)
+    content |= dict(title=look.heading(""), caption=look.caption)
     text = template.page("report.html.jinja", filters=filters, package="dither_bench.commands", **content)
     return files.text(path, text)
 
@@ -47,7 +58,8 @@ def section(
     curves = tables.curves(whole, store, seed=request.seed, codes=request.codes)
     if curves.is_empty():
         return None
-    sketch = interactive.sketch(whole, curves, band=look.band)
+    look = replace(look, title=True, labels=look.known_in(whole))
+    sketch = interactive.sketch(whole, curves, look)
     figure, values, differences = words.briefly(whole, tables.values(whole, curves), tables.differences(whole, curves))
     panels: list[dict[str, Any]] = [
         {
@@ -68,7 +80,7 @@ def section(
         "shows": words.SHOWS[figure.shows],
         "shared": words.shared(figure),
         "sketch": sketch,
-        "picture": None if sketch else template.embedded(plots.draw(whole, curves, look)),
+        "picture": None if sketch else template.embedded(plots.draw(whole, curves, replace(look, caption=""))),
         "says": {panel["name"]: panel["tables"][-1].verdict for panel in panels},
         "panels": panels,
         "origin": origin,

@@ -14,7 +14,6 @@ from dither_bench.commands import render
 from dither_bench.define.panels import Figure
 from dither_bench.judge import words
 from dither_bench.keep import asked, code
-from dither_bench.keep.store import STORE
 from dither_bench.run import run
 from dither_bench.show.pictures import PictureLook
 
@@ -32,7 +31,8 @@ def show(figure: Figure, *, seed: int, out: Path, look: PictureLook, earlier: bo
     from dither_bench.show import outputs  # matplotlib takes a second to import
 
     console = terminal.console()
-    with watched(figure.name, out) as (telling, of_codes):
+    look.called(figure, look.names)  # a label of no algorithm is refused before anything is computed
+    with watched(figure.name) as (telling, of_codes):
         run.reproduce(figure, out=out, seed=seed, **telling, **how)
     (whole,) = asked.figures(out, only=figure.name, seed=seed)
     written = outputs.write(whole if earlier else replace(whole, figure=figure), out, look=look)
@@ -52,8 +52,8 @@ def show(figure: Figure, *, seed: int, out: Path, look: PictureLook, earlier: bo
 
 
 @contextmanager
-def watched(name: str, out: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """What `run.reproduce` tells goes to the terminal. An interruption ends the command with a word on what is kept.
+def watched(name: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """What `run.reproduce` tells goes to the terminal.
 
     Yields the callbacks for it, and the sentences about other code, which it fills
     """
@@ -64,7 +64,7 @@ def watched(name: str, out: Path) -> Iterator[tuple[dict[str, Any], list[str]]]:
         terminal.said(terminal.console(stderr=True), [sentence])  # before it takes its time
 
     try:
-        with terminal.interruptible(out / STORE), terminal.progress(name) as tell:
+        with terminal.progress(name) as tell:
             yield {"on_progress": tell, "on_other_code": tell_of_codes}, of_codes
     except SystemExit as end:  # else the command would end without a word, and perhaps as if all were well
         where = parts.place(end) or "a part of your own"

@@ -10,7 +10,7 @@ from dither.base import errors
 from dither.cli import terminal
 from dither.cli.app import expanded
 from dither_bench.commands import analysis, overall, render, running
-from dither_bench.commands.options import Band, Computing, Log, Reference, Showing, Storing
+from dither_bench.commands.options import Computing, Framing, Reference, Showing, Storing, keeping
 from dither_bench.define import figures
 from dither_bench.plan.plan import Shard
 
@@ -25,6 +25,7 @@ def list_figures(
 
 
 @expanded
+@keeping
 def reproduce(
     *,
     names: Annotated[
@@ -98,13 +99,14 @@ def _refuse_options(drawn: Sequence[str], of_panels: Mapping[str, Any]) -> None:
         )
 
 
+@expanded
 def write_report(
+    *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of results.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file.")] = Path("report.html"),
-    band: Band = "se",
-    log: Log = False,
+    framing: Framing,
 ) -> None:
     """Write one HTML file with all figures and tables of a folder of results; it needs nothing beside it."""
     from dither_bench.commands import report
 
-    terminal.written(terminal.console(), [report.write(folder, output, band=band, log=log)])
+    terminal.written(terminal.console(), [report.write(folder, output, **framing.framed)])

@@ -43,7 +43,7 @@ def show(
     tries: dict[str, Any] = dict(tries=trying.tries, fair=trying.fair)
     figure = sweeps.searching(env, algorithms, trying.sweep or (), seed=seed, **tries, **size)
     console = terminal.console()
-    with running.watched(figure.name, out) as (telling, of_codes):
+    with running.watched(figure.name) as (telling, of_codes):
         search = sweeps.search(figure, out=out, seed=seed, runs=runs, **telling, **how)
     (whole,) = asked.figures(out, only=figure.name, seed=search.seed)
     quiet = replace(look, profile=False)  # settings of one algorithm are no rivals
@@ -53,6 +53,7 @@ def show(
     terminal.said(console, of_codes)
     terminal.written(console, written.paths)
     fresh = figures.adhoc(env, search.winners, reference=reference, **size)
+    look = replace(look, labels=look.known_in(fresh))
     winners = running.show(fresh, seed=seed, out=out, look=look, earlier=earlier, runs=runs, **how)
     terminal.headed(console, "What the search found")
     terminal.said(console, sweep_words.all_of(search, winners, seed=seed))

@@ -162,9 +162,11 @@ def ends(estimate: Any, again: np.ndarray, *, n: int) -> tuple[Any, Any]:
 
 
 def taus(x: np.ndarray) -> np.ndarray:
-    """Where the profiles are taken: evenly up to the largest x, and in log τ where they span much."""
+    """Where the profiles are taken: evenly from below the least x to the largest; in log τ where they span much."""
     low, high = float(np.quantile(x[x > 0], EDGE)) if np.any(x > 0) else 1.0, float(x.max(initial=1.0))
-    return np.geomspace(low, high, POINTS) if logarithmic((low, high)) else np.linspace(0.0, high, POINTS)
+    least = float(x.min(initial=1.0))
+    below = least - (high - least) / POINTS
+    return np.geomspace(low, high, POINTS) if logarithmic((low, high)) else np.linspace(below, high, POINTS)
 
 
 def _common(last: dict[tuple[str, Spec], dict[int, float]], panel: str, specs: tuple[Spec, ...]) -> list[int]:

@@ -1,13 +1,15 @@
 """Tables of a figure, as polars frames: the regret beside the published one, and paired differences.
 
 round       where the published curves of the panel end, and its horizon
-value       'within' if |ours - published| is at most 10 % of the published value, or at most three combined
-standard errors √(se² + se_published²); else 'differs'; 'undecided' where the published value is a lower bound that ours
-keeps; 'order only' in a figure whose values are not compared
+ratio       regret/published, and the ends of its 95 % interval, which has the errors of both (`ratios`)
+value       'reproduced', 'differs', 'open' or 'open: the published error decides', as `ratios` says; 'order only' in a
+figure whose values are not compared
+needs       how many runs would settle an open value, at the mean and the sd of these; null where none is known
+hours       about how many hours of a core so many runs take (`costs`)
 difference  regret - regret of the reference in the same run, which saw the same contexts and noise; mean and 95 %
 t-interval over the runs
-order       'agrees' or 'disagrees' with the sign of the published difference; 'undecided' where the interval
-holds 0; '-' where nothing is published
+order       'agrees' or 'disagrees' with the sign of the published difference; 'open' where the interval holds 0, or
+where 1.96 errors of the published difference do; '-' where nothing is published
 lowest      whether the regret is below that of every other algorithm there: the intervals of all differences lie
 below 0
 each        where the figure shows every run: the regrets of the runs in their order, with * after a collapsed run. A
@@ -16,7 +18,7 @@ than 20
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,12 @@ from scipy import stats
 from dither.algorithms import Spec
 from dither_bench.define import published
 from dither_bench.define.panels import Figure, Panel, as_in, reference
+from dither_bench.judge import ratios
+from dither_bench.judge.ratios import Mean
 from dither_bench.keep.asked import Codes
 from dither_bench.keep.store import Store, of_panel
+from dither_bench.plan import costs
 
-CLOSE = 0.10  # of the published value
-ERRORS = 3.0  # combined standard errors
 LEVEL = 0.95  # of the intervals
 COLLAPSED = 2.0  # times the median run's regret over the last tenth
 LEAST = 20.0  # a run that lost no more than this over the last tenth has not collapsed: it may be chance
@@ -39,8 +42,13 @@ MEASURED = _PLACE | dict.fromkeys(("regret", "se"), pl.Float64) | {"runs": pl.In
 MEASURED |= {"sd": pl.Float64, "median": pl.Float64, "each": pl.String, "lowest": pl.Boolean}
 PAIRED = _PLACE | {"reference": pl.String} | dict.fromkeys(("difference", "low", "high"), pl.Float64)
 PAIRED |= {"runs": pl.Int64}
-BESIDE: dict[str, Any] = {"published": pl.Float64, "bound": pl.Boolean, "ratio": pl.Float64}
-BESIDE |= dict.fromkeys(("value", "note", "preset"), pl.String)
+BESIDE: dict[str, Any] = {"published": pl.Float64, "bound": pl.Boolean}
+BESIDE |= dict.fromkeys(("ratio", "ratio_low", "ratio_high"), pl.Float64) | {
+    "value": pl.String,
+    "needs": pl.Int64,
+    "hours": pl.Float64,
+}
+BESIDE |= dict.fromkeys(("note", "preset"), pl.String)
 EACH = 20  # runs at most that are shown one by one
 
 
@@ -84,8 +92,8 @@ def centred(rows: pl.DataFrame, band: str) -> pl.DataFrame:
 def values(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
     """A row for each panel, round and algorithm that has results; bound: what is published is a lower bound.
 
-    Columns panel, round, algorithm, published, bound, regret, se, ratio, runs, value, note, preset, sd, median, each,
-    lowest.
+    Columns panel, round, algorithm, published, bound, regret, se, ratio, ratio_low, ratio_high, runs, value, needs,
+    hours, note, preset, sd, median, each, lowest.
     """
     return judged(figure, measured(figure, curves))
 
@@ -115,16 +123,26 @@ def judged(figure: Figure, measured: pl.DataFrame) -> pl.DataFrame:
     for row in measured.iter_rows(named=True):
         panel, spec = places[row["panel"], row["round"], row["algorithm"]]
         end = _end(figure, panel, row["round"], algorithm=spec)
-        theirs, bound = (end.mean, end.bound) if end else (None, False)
-        verdict = _value(row["regret"], row["se"], end=end)
-        if end and figure.compares == "order":
-            verdict = "order only"
-        ratio = row["regret"] / theirs if theirs and not bound else None
-        note = _why(figure, panel, algorithm=spec) if verdict == "differs" else ""
-        rows.append((theirs, bound, ratio, verdict, note, as_in(panel, spec).preset))
-    order = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "runs", "value", "note"]
+        cells = _beside(row, end, compares=figure.compares)
+        hours = cells[-1] and costs.seconds(panel, algorithms=[spec], runs=cells[-1]) / 3600
+        note = _why(figure, panel, algorithm=spec) if ratios.DIFFERS in cells else ""
+        rows.append((*cells, hours, note, as_in(panel, spec).preset))
+    order = ["panel", "round", "algorithm", "published", "bound", "regret", "se", "ratio", "ratio_low", "ratio_high"]
+    order += ["runs", "value", "needs", "hours", "note", "preset", "sd", "median", "each", "lowest"]
     beside = pl.DataFrame(rows, schema=BESIDE, orient="row")
-    return pl.concat([measured, beside], how="horizontal").select(*order, "preset", "sd", "median", "each", "lowest")
+    return pl.concat([measured, beside], how="horizontal").select(order)
+
+
+def _beside(row: Mapping[str, Any], end: published.End | None, *, compares: str) -> tuple[Any, ...]:
+    """What `judged` has of a row, from published to needs."""
+    if end is None:
+        return (None, False, None, None, None, "-", None)
+    ours = Mean(row["regret"], row["se"], row["runs"])
+    ratio = ours.value / end.mean if end.mean > 0 and not end.bound else None
+    low, high = (None, None) if ratio is None else (x if math.isfinite(x) else None for x in ratios.interval(ours, end))
+    if compares == "order":
+        return (end.mean, end.bound, ratio, low, high, "order only", None)
+    return (end.mean, end.bound, ratio, low, high, ratios.verdict(ours, end), ratios.needed(ours, end))
 
 
 def differences(figure: Figure, curves: pl.DataFrame) -> pl.DataFrame:
@@ -151,8 +169,10 @@ def ordered(figure: Figure, paired: pl.DataFrame) -> pl.DataFrame:
     for row in paired.iter_rows(named=True):
         t = row["round"]
         both = (places[row["panel"], t, row[name]] for name in ("algorithm", "reference"))
-        gap = _gap(*(_end(figure, panel, t, algorithm=spec) for panel, spec in both))
-        rows.append((gap, _order(row["low"], row["high"], published=gap)))
+        ends = [_end(figure, panel, t, algorithm=spec) for panel, spec in both]
+        gap = _gap(*ends)
+        error = math.hypot(*(end.se or 0.0 for end in ends if end and not end.bound))
+        rows.append((gap, _order(row["low"], row["high"], published=gap, error=error)))
     beside = pl.DataFrame(rows, schema={"published": pl.Float64, "order": pl.String}, orient="row")
     return pl.concat([paired, beside], how="horizontal")
 
@@ -250,25 +270,12 @@ def standard_error(x: np.ndarray) -> float | None:
     return float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else None
 
 
-def _value(mean: float, se: float | None, *, end: published.End | None) -> str:
-    if end is None:
-        return "-"
-    gap = abs(mean - end.mean)
-    if end.bound and mean >= (1 - CLOSE) * end.mean:
-        return "undecided"
-    if gap <= CLOSE * end.mean:
-        return "within"
-    if se is None:
-        return "undecided"
-    close = gap <= ERRORS * math.hypot(se, end.se or 0)
-    return "differs" if not close else "undecided" if end.bound else "within"
-
-
-def _order(low: float | None, high: float | None, *, published: float | None) -> str:
+def _order(low: float | None, high: float | None, *, published: float | None, error: float) -> str:
+    """The word for an order. error : that of the published difference"""
     if published is None:
         return "-"
-    if low is None or high is None or low <= 0 <= high:
-        return "undecided"
+    if low is None or high is None or low <= 0 <= high or abs(published) <= ratios.DECIDES * error:
+        return ratios.OPEN
     return "agrees" if (low > 0) == (published > 0) else "disagrees"
 
 

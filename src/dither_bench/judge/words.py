@@ -12,6 +12,7 @@ from dither.algorithms import Spec
 from dither.base import errors, parts
 from dither.envs import Kappas
 from dither_bench.define.panels import Figure, Panel, reference, without_shared
+from dither_bench.judge import ratios
 
 SHOWS = {
     "regret": "cumulative regret of the means",
@@ -40,6 +41,7 @@ class Section:
     of_each: str
     collapsed: str
     not_reproduced: list[str]
+    unsettled: list[str]  # what would settle the open values
 
     @property
     def published(self) -> bool:
@@ -62,7 +64,7 @@ def section(
     rows = [row | {"gap": gaps.get(row["algorithm"])} for row in here.iter_rows(named=True)]
     sentence = verdict(panel, t, values, differences, reference_as=reference_as)
     others = not_reproduced(panel, t, values, differences)
-    return Section(panel, t, rows, sentence, of_each(here), collapsed(here), others)
+    return Section(panel, t, rows, sentence, of_each(here), collapsed(here), others, unsettled(here))
 
 
 def number(x: float | None, *, signed: bool = False) -> str:
@@ -169,6 +171,19 @@ def published(row: dict) -> str:
     return ("> " if row["bound"] else "") + number(row["published"])
 
 
+def ratio(row: dict) -> str:
+    """ours/published with its 95 % interval; a dash where there is none."""
+    if row["ratio"] is None:
+        return errors.DASH
+    return f"{row['ratio']:.2f}" + (
+        "" if row["ratio_low"] is None else f" [{_two(row['ratio_low'])}, {_two(row['ratio_high'])}]"
+    )
+
+
+def _two(x: float) -> str:
+    return errors.number(x, 2)
+
+
 def kappas(constants: Kappas | None) -> str:
     """κ* and κ of an environment, and over which runs and rounds they were taken; empty where it has none."""
     if constants is None:
@@ -217,12 +232,12 @@ def verdict(
 
 
 def not_reproduced(panel: Panel, t: int, values: pl.DataFrame, differences: pl.DataFrame) -> list[str]:
-    """A sentence for each value or order published at round t that ours does not give; empty where all do."""
+    """A sentence for each value or order published at round t that ours differs from; empty where none does."""
     sentences = [
         f"{row['algorithm']}: {number(row['regret'])} where {published(row)} is published"
-        + ("" if row["ratio"] is None else f" (ratio {row['ratio']:.2f})")
+        + ("" if row["ratio"] is None else f" (ratio {ratio(row)})")
         + f". {row['note'] or _unexplained(row['runs'])}"
-        for row in values.filter(panel=panel.name, round=t, value="differs").iter_rows(named=True)
+        for row in values.filter(panel=panel.name, round=t, value=ratios.DIFFERS).iter_rows(named=True)
     ]
     sentences += [
         f"{row['algorithm']} against {row['reference']}: {number(row['difference'], signed=True)}, where the published "
@@ -230,6 +245,40 @@ def not_reproduced(panel: Panel, t: int, values: pl.DataFrame, differences: pl.D
         for row in differences.filter(panel=panel.name, round=t, order="disagrees").iter_rows(named=True)
     ]
     return sentences
+
+
+def unsettled(rows: pl.DataFrame) -> list[str]:
+    """What would settle the values that are open: how many runs, or why no number of them would."""
+    needing: list[str] = []
+    never: dict[str, list[str]] = {}
+    for row in rows.filter(pl.col("value").is_in([ratios.OPEN, ratios.UNSURE])).iter_rows(named=True):
+        if row["needs"] is None:
+            never.setdefault(_never(row), []).append(row["algorithm"])
+        else:
+            needing.append(f"{row['algorithm']} {row['needs']:,} ({duration(3600 * row['hours'])})")
+    sentences = []
+    if needing:
+        sentences.append(f"Runs that would settle an open value, and their time on one core: {errors.listed(needing)}.")
+    if never:
+        reasons = "; ".join(f"{errors.listed(names)} ({why})" for why, names in never.items())
+        sentences.append(f"No number of our runs is known to settle: {reasons}.")
+    return sentences
+
+
+def _never(row: dict) -> str:
+    """Why no number of runs is known to settle an open value."""
+    if row["se"] is None:
+        return "one run has no sd"
+    if row["bound"]:
+        return "ours keeps the lower bound"
+    if row["value"] == ratios.UNSURE:
+        return "the published error decides"
+    return f"the published value is known too roughly beside {_limit(row['ratio'])}"
+
+
+def _limit(x: float | None) -> str:
+    """The limit that a ratio is next to."""
+    return errors.number(min(ratios.LIMITS, key=lambda limit: abs(limit - (x or 0.0))), 1)
 
 
 def _unexplained(runs: int) -> str:

@@ -106,6 +106,8 @@ def _text(thing: Any, modules: set[str], inside: tuple[int, ...]) -> Any:
     if isinstance(thing, types.MethodType):
         return each((thing.__func__, thing.__self__))
     if isinstance(thing, types.FunctionType):
+        if thing.__module__ is None:  # a text that was executed, and no module
+            raise NoSource(thing.__qualname__)
         modules.add(thing.__module__)
         closed = [cell.cell_contents for cell in thing.__closure__ or ()]
         return [thing.__qualname__, text_of(thing.__code__), *each((thing.__defaults__, thing.__kwdefaults__, closed))]

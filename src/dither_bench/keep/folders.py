@@ -37,9 +37,10 @@ class ResultFile(NamedTuple):
 
 
 class OfCode(NamedTuple):
-    """What one code has made."""
+    """What one code has made with one seed."""
 
     code: str
+    seed: int
     algorithms: list[str]
     runs: int  # each counted for every cell
     last: str  # when the newest file was made
@@ -51,7 +52,8 @@ class CheckedFolder:
 
     files: int
     cells: int
-    codes: tuple[OfCode, ...]  # the newest first
+    codes: tuple[OfCode, ...]  # of each code and seed, the newest first
+    unsealed: int  # files without a checksum, which earlier versions wrote
     machines: Counter[str]  # machine and processor -> files
     wrong: tuple[str, ...]  # sentences, each with the path of a file
 
@@ -71,21 +73,23 @@ def check(folder: Path, *, tell: Callable[[int, int], object] = lambda done, tot
     tell(len(paths), len(paths))
     machines = Counter(f"{file.says('machine')}, {file.says('processor')}" for file in good)
     cells = {file.about["key"] for file in good}
-    return CheckedFolder(len(paths), len(cells), tuple(_codes(good)), machines, tuple(wrong))
+    unsealed = sum("checksum" not in file.about for file in good)
+    return CheckedFolder(len(paths), len(cells), tuple(_codes(good)), unsealed, machines, tuple(wrong))
 
 
 def _codes(every: Iterable[ResultFile]) -> list[OfCode]:
-    groups: dict[str, list[store.Made]] = {}
+    groups: dict[tuple[str, int], list[store.Made]] = {}
     for file in every:
-        groups.setdefault(file.about["code"], []).append(file.about)
+        groups.setdefault((file.about["code"], file.about["cell"]["seed"]), []).append(file.about)
     of_codes = [
         OfCode(
             code,
+            seed,
             sorted({about["cell"]["algorithm"] for about in of}),
             len({(about["key"], run) for about in of for run in about["runs"]}),
             max(about["created"] for about in of),
         )
-        for code, of in groups.items()
+        for (code, seed), of in groups.items()
     ]
     return sorted(of_codes, key=lambda one: one.last, reverse=True)
 
@@ -160,7 +164,7 @@ def _read(path: Path, root: Path) -> ResultFile:
         raise store.foreign(path, f"its key is {about['key']}, and its cell has {key}")
     if place != right:
         raise store.foreign(path, f"it belongs to {right}")
-    rows = store.read_rows(path)
+    rows = store.read_rows(path, about)
     marks = rows["round"].to_numpy()[: len(rows) // len(runs)]
     whole = (
         np.array_equal(rows["run"].to_numpy(), np.repeat(runs, len(marks)))
@@ -178,15 +182,15 @@ def _read(path: Path, root: Path) -> ResultFile:
 
 def _twice(every: Iterable[ResultFile]) -> Iterator[str]:
     """Sentences about runs of one cell and code that two files have with other values."""
-    first: dict[tuple[str, str, int], Path] = {}
-    pairs: dict[tuple[Path, Path], list[int]] = {}
+    first: dict[tuple[str, str, int], ResultFile] = {}
+    pairs: dict[tuple[Path, Path], tuple[ResultFile, ResultFile, list[int]]] = {}
     for file in every:
         for run in file.about["runs"]:
-            other = first.setdefault((file.about["key"], file.about["code"], run), file.path)
-            if other is not file.path:
-                pairs.setdefault((other, file.path), []).append(run)
-    for (a, b), runs in pairs.items():
-        both = store.read_rows(a).join(store.read_rows(b), on=["run", "round"], suffix="_b")
+            other = first.setdefault((file.about["key"], file.about["code"], run), file)
+            if other is not file:
+                pairs.setdefault((other.path, file.path), (other, file, []))[2].append(run)
+    for (a, b), (one, two, runs) in pairs.items():
+        both = store.read_rows(a, one.about).join(store.read_rows(b, two.about), on=["run", "round"], suffix="_b")
         both = both.filter(pl.col("run").is_in(runs))
         mine, theirs = both.select(REGRETS).to_numpy(), both.select(f"{name}_b" for name in REGRETS).to_numpy()
         differ = both["run"].to_numpy()[~np.isclose(mine, theirs, rtol=TOLERANCE, atol=TOLERANCE).all(axis=1)]

@@ -8,7 +8,8 @@ of a cell by one code.
     FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
     code       the fingerprint of the code that made the runs (module `code`)
     columns    run, round, regret (of the means), realised; both regrets are cumulative
-    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, and `made_here`
+    metadata   "dither": JSON with the cell, the code, the runs, the model and policy as configured, `made_here`, and a
+               checksum of the rows
 
 A file is written under a temporary name and renamed, so a kill loses at most the block in progress. The path of a file
 says everything that its rows depend on. So if processes share a folder, one replaces a file of another only by the same
@@ -122,7 +123,7 @@ class Store:
         for path, about in self._of(cell, codes):
             new = set(about["runs"]) - taken
             if new:
-                frames.append(read_rows(path).filter(pl.col("run").is_in(sorted(new))))
+                frames.append(read_rows(path, about).filter(pl.col("run").is_in(sorted(new))))
                 taken |= new
         return pl.concat(frames)
 
@@ -156,6 +157,7 @@ class Store:
         )
         about = {"key": cell.key, "cell": cell.content(), "code": code, "runs": list(runs)} | more
         about |= made_here() if origin is None else origin
+        about["checksum"] = checksum(about, frame)
         path = self.folder / cell.key / code / name_of(runs)
         content = parquet(frame, metadata={METADATA: json.dumps(about)})
         files.replace(path, lambda file: file.write(content), parents=True)
@@ -195,12 +197,27 @@ def read_about(path: Path) -> dict[str, Any]:
         raise foreign(path, error) from None
 
 
-def read_rows(path: Path) -> pl.DataFrame:
-    """The rows of a file. Raises ValueError for a file that is cut, or lacks a column."""
+def read_rows(path: Path, about: Mapping[str, Any]) -> pl.DataFrame:
+    """The rows of a file with these metadata. Raises ValueError for a file that is cut, altered, or lacks a column.
+
+    Earlier versions wrote no checksum: such a file is taken as it is.
+    """
     try:
-        return pl.read_parquet(path).select(COLUMNS)
+        rows = pl.read_parquet(path).select(COLUMNS)
+        if about.get("checksum") not in (None, checksum(about, rows)):
+            raise foreign(path, "its rows are not those that were written: their checksum is another one")
     except (pl.exceptions.PolarsError, OSError) as error:
         raise foreign(path, error) from None
+    return rows
+
+
+def checksum(about: Mapping[str, Any], rows: pl.DataFrame) -> str:
+    """SHA-256 of the rows, and of the cell, the code and the runs that they are of: 64 hexadecimal digits."""
+    text = json.dumps([about[name] for name in ("key", "code", "runs")])
+    digest = hashlib.sha256(text.encode())
+    for name, kind in zip(COLUMNS, ("<i8", "<i8", "<f8", "<f8"), strict=True):
+        digest.update(rows[name].to_numpy().astype(kind).tobytes())
+    return digest.hexdigest()
 
 
 def foreign(path: Path, why: object) -> ValueError:

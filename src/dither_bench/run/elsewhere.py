@@ -86,10 +86,14 @@ def _in(
             with subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=file, text=True, env=os.environ | ONE_THREAD
             ) as process:
-                for line in process.stdout or ():
-                    done, _, total = line.partition(" ")
-                    if done.isdecimal() and total.strip().isdecimal():
-                        tell(int(done) / int(total))
+                try:
+                    for line in process.stdout or ():
+                        done, _, total = line.partition(" ")
+                        if done.isdecimal() and total.strip().isdecimal():
+                            tell(int(done) / int(total))
+                except BaseException:  # else the context would wait for its end
+                    process.kill()
+                    raise
         if process.returncode or not arms.exists():
             last = errors.read_text(encoding="utf-8").strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
             names = ", ".join(dict.fromkeys(player["library"] for player in request["players"]))

@@ -8,6 +8,7 @@ Whoever computes a block returns its results, and this process alone writes them
 """
 
 import functools
+import platform
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -144,9 +145,16 @@ def _elsewhere(missing: list[Block], meter: "_Meter", workers: Workers) -> Gener
 
 def _metered(block: Block, i: int, file: Path | None) -> tuple[int, Computed]:
     """`computing.compute` at a worker, which writes the share that is done into the i-th number of the file."""
-    computing.check_code(block)
     shares = np.zeros(i + 1) if file is None else np.memmap(file, dtype=np.float64, mode="r+")
-    return i, computing.compute(block, tell=functools.partial(shares.__setitem__, i))
+    try:
+        computing.check_code(block)
+        return i, computing.compute(block, tell=functools.partial(shares.__setitem__, i))
+    except Exception as error:
+        if file is None:  # perhaps on another machine
+            lacks = isinstance(error, (OSError, ImportError))
+            needs = ", which needs the same files in the same places and the same packages as this command" * lacks
+            error.add_note(f"at the worker {platform.node()}{needs}")
+        raise
 
 
 class _Meter:

@@ -19,7 +19,7 @@ from dither.base.drawing import STYLE
 from dither_bench.define.panels import Figure
 from dither_bench.judge import duels
 from dither_bench.judge.set_losses import SetLosses
-from dither_bench.show.looks import translations
+from dither_bench.show import strokes
 from dither_bench.show.pictures import PictureLook
 
 CELL = 0.42  # inches of a row of the matrix
@@ -46,7 +46,7 @@ def wins(losses: SetLosses) -> pl.DataFrame:
 
 def matrix(figure: Figure, losses: SetLosses, look: PictureLook) -> Canvas:
     """The matrix as a picture: the darker a cell, the more sets on which its row is better than its column."""
-    counts, shown = duels.matrix(losses), translations(figure, look.names)
+    counts, shown = duels.matrix(losses), {str(k): v for k, v in look.called(figure, look.names).items()}
     names = [shown[name] for name in losses.algorithms]
     n, size = len(names), 9 if look.width is None else 7
     longest = max(map(len, names)) * size * 0.6 / 72  # inches
@@ -65,5 +65,7 @@ def matrix(figure: Figure, losses: SetLosses, look: PictureLook) -> Canvas:
             spine.set_visible(False)
         ax.tick_params(length=0)
         if look.title:
-            ax.set_title(f"sets of {len(losses.sets)} on which the row\nis better than the column", fontsize=size)
+            usual = f"sets of {len(losses.sets)} on which the row\nis better than the column"
+            ax.set_title("\n".join(filter(None, [look.heading(""), usual])), fontsize=size)
+        strokes.set_caption(canvas, look, size=size)
     return canvas

@@ -19,8 +19,8 @@ from dither.base import drawing, errors, files
 from dither.cli import template
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, Panel, reference
-from dither_bench.judge import duels, profiles, tables, words
-from dither_bench.show import bake_files, bake_summary, plots, profile_plots, summaries
+from dither_bench.judge import duels, profiles, ratios, tables, words
+from dither_bench.show import bake_files, bake_summary, made_elsewhere, plots, profile_plots, summaries
 from dither_bench.show.bake_summary import NAME as BAKE
 from dither_bench.show.bake_summary import BakeSummary
 from dither_bench.show.looks import translations
@@ -36,8 +36,9 @@ DIGITS = 6  # of the numbers in a digest
 FAR = 3.0  # times the reference's regret: where the profile of a bake-off ends
 MANY = 6  # panels at most that are columns of a table
 PLACES = ("fig1", "fig2a", *FIGURES)  # the order of the page
-VALUES = ("within", "differs", "undecided")
-ORDERS = ("agrees", "disagrees", "undecided")
+VALUES = (ratios.REPRODUCED, ratios.DIFFERS, ratios.OPEN, ratios.UNSURE)
+ORDERS = ("agrees", "disagrees", ratios.OPEN)
+MARKS = {ratios.REPRODUCED: " =", ratios.DIFFERS: " ≠"}  # behind a value
 
 
 class TableColumn(NamedTuple):
@@ -62,7 +63,8 @@ def write(folder: Path) -> list[Path]:
         paths.append(_picture(canvas, folder / f"{BAKE}.png", digest=digest(canvas)))
         wins = bake_files.matrix(bake.figure, bake.losses, PictureLook())
         paths.append(_picture(wins, folder / f"{BAKE}-wins.png", numbers=counts(bake)))
-    return [*paths, files.text(folder / PAGE, page(every, parts, reasons=reasons(folder), bake=bake))]
+    more = {"reasons": reasons(folder), "elsewhere": made_elsewhere.read(folder)}
+    return [*paths, files.text(folder / PAGE, page(every, parts, bake=bake, **more))]
 
 
 def read(folder: Path) -> list[Summary]:
@@ -135,16 +137,20 @@ def page(
     parts: Sequence[Measurement],
     *,
     reasons: dict[str, str],
+    elsewhere: dict[str, Any] | None = None,
     bake: BakeSummary | None = None,
 ) -> str:
-    """The page, as Markdown."""
+    """The page, as Markdown. elsewhere : as of `made_elsewhere.read`"""
     env = template.environment("dither_bench.show", keep_trailing_newline=True)
-    there = {summary.figure.name for summary in every}
+    there, said = {summary.figure.name for summary in every}, elsewhere or {}
+    ours = {(summary.figure.name, *place) for summary in every for place in summary.code}
+    beside = {name: made_elsewhere.sentences(said, name, there=ours) for name in FIGURES}
     return env.get_template("gallery.md.jinja").render(
         parts=parts,
         sections=[_section(summary, reasons) for summary in every],
         bake=bake,
         missing=[(figure, reasons.get(name)) for name, figure in FIGURES.items() if name not in there],
+        elsewhere=beside,
     )
 
 
@@ -163,7 +169,7 @@ def _section(summary: Summary, reasons: dict[str, str]) -> dict[str, Any]:
         "shows": words.SHOWS[figure.shows],
         "runs": words.spread(values["runs"]),
         "rounds": f"{columns[0].round:,}" if len({t for _, t in columns}) == 1 else "",
-        "within": _counts(values["value"], VALUES),
+        "verdicts": _counts(values["value"], VALUES),
         "orders": _counts(gaps["order"], ORDERS),
         "table": list(_table(figure, values, columns)),
         "sentences": list(_sentences(figure, values, gaps, columns)),
@@ -202,24 +208,25 @@ def _table(figure: Figure, values: pl.DataFrame, columns: list[TableColumn]) -> 
 
 
 def _cell(row: dict[str, Any]) -> str:
-    """Ours ± its standard error, and after a bar what is published; ≠ where the two differ."""
+    """Ours ± its standard error, and after a bar what is published; = where it is reproduced, ≠ where it differs."""
     ours = words.with_error(row)
     ours = f"**{ours}**" if row["lowest"] else ours
     if row["published"] is None:
         return ours
-    return f"{ours} \\| {words.published(row)}" + " ≠" * (row["value"] == "differs")
+    return f"{ours} \\| {words.published(row)}" + MARKS.get(row["value"], "")
 
 
 def _sentences(
     figure: Figure, values: pl.DataFrame, gaps: pl.DataFrame, columns: list[TableColumn]
-) -> Iterator[tuple[str, str, list[str]]]:
-    """For every panel and round: its name, what the numbers say, and what was not reproduced."""
+) -> Iterator[tuple[str, str, list[str], list[str]]]:
+    """For every panel and round: its name, what the numbers say, what was not reproduced, what would settle others."""
     shown = translations(figure, "paper")
     values = values.with_columns(pl.col("algorithm").replace(shown))
     gaps = gaps.with_columns(pl.col("algorithm", "reference").replace(shown))
     for panel, t in columns:
         section = words.section(panel, t, values, gaps, reference_as=shown[str(reference(panel))])
-        yield panel.name, f"{section.verdict} {section.collapsed}".strip(), section.not_reproduced
+        said = f"{section.verdict} {section.collapsed}".strip()
+        yield panel.name, said, section.not_reproduced, section.unsettled
 
 
 def _lacking(figure: Figure) -> str:

@@ -1,4 +1,4 @@
-"""A figure as the page's script (`curves.js`) takes it: names and looks of the curves, and the numbers of each panel.
+"""A figure as the page's script (`commands/curves.js`) takes it: names and looks of the curves, and the numbers of each panel.
 
     x            rounds, or values of a setting: one list for all curves of a panel, and null where a curve has no value
     mean, se     over the runs; the band is made of them, or of low and high (the quartiles)
@@ -19,7 +19,8 @@ from dither_bench.define import published
 from dither_bench.define.panels import Figure
 from dither_bench.judge import tables, words
 from dither_bench.show import plots
-from dither_bench.show.looks import looks, names_in
+from dither_bench.show.looks import looks
+from dither_bench.show.pictures import PictureLook
 
 SYMBOLS = {  # what Plotly calls a marker of matplotlib
     "o": "circle",
@@ -43,7 +44,7 @@ Rows = pl.DataFrame  # of `tables.summary`, with a column x
 Paper = pl.DataFrame  # columns x, mean, se
 
 
-def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[str, Any] | None:
+def sketch(figure: Figure, curves: pl.DataFrame, look: PictureLook | None = None) -> dict[str, Any] | None:
     """Axes, curves and panels, as JSON holds them. None for a figure that the page shows as a picture.
 
     A page draws curves over rounds and over a setting of the environment. A figure over anything else, such as the
@@ -51,16 +52,20 @@ def sketch(figure: Figure, curves: pl.DataFrame, *, band: str = "se") -> dict[st
     """
     if figure.x != "round" and not all(figure.x in panel.env for panel in figure.panels):
         return None
+    look = look or PictureLook()
+    band = look.band
     rows = tables.centred(tables.summary(curves), band)
     if band == "median":
         rows = rows.with_columns(se=pl.lit(None, pl.Float64))  # which is the error of a mean
     drawn = [spec for spec in figure.algorithms if not rows.filter(algorithm=str(spec)).is_empty()]
-    named, of = names_in(figure), looks(figure)
+    named, of = look.called(figure, "code"), looks(figure)
     over_rounds = figure.x == "round"
     panels = list((_over_rounds if over_rounds else _over_setting)(figure, rows, drawn, band=band))
     return {
-        "x": "round" if over_rounds else {"dim": "d"}.get(figure.x, figure.x),
-        "y": words.SHOWS[figure.shows].split(",")[0],
+        "x": look.xlabel or ("round" if over_rounds else {"dim": "d"}.get(figure.x, figure.x)),
+        "y": look.ylabel or words.SHOWS[figure.shows].split(",")[0],
+        "ends": {"x": look.xlim, "y": look.ylim},
+        "scales": {"x": look.xscale, "y": look.yscale},
         "band": words.band(band, rows["runs"].unique().to_list()),
         "curves": [_curve(named[spec], of[spec], extra=spec in figure.extra) for spec in drawn],
         "published": any("published" in curve for panel in panels for curve in panel["curves"]),

@@ -4,11 +4,13 @@
 cannot be told apart from it: the 95 % interval of the paired difference, over the same runs, holds 0.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from dither import _version
+from dither.algorithms import Spec
 from dither.cli import template
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import tables, words
@@ -70,27 +72,31 @@ def escape(text: str) -> str:
     return text.translate(_LETTERS)
 
 
-def table(figure: Figure, curves: pl.DataFrame, *, kind: str = "code") -> str:
+def table(figure: Figure, curves: pl.DataFrame, *, kind: str = "code", called: Mapping[Spec, str] | None = None) -> str:
     """A table of the regret at the horizon: a row for each algorithm and a column for each panel.
 
     curves : as of `tables.curves`
-    kind : that of the names of algorithms, "code" or "paper"
+    kind : that of the names of algorithms, "code" or "paper"; called : algorithm -> its name, in their place
     """
     panels = [panel for panel in figure.panels if not curves.filter(panel=panel.name, round=panel.rounds).is_empty()]
     if not panels:
         raise ValueError(f"there are no results of {figure.name} at its horizon to set in a table")
-    parts = [_part(figure, panels[i : i + ACROSS], curves, kind=kind) for i in range(0, len(panels), ACROSS)]
+    shown = called or names_in(figure, kind)
+    parts = [_part(figure, panels[i : i + ACROSS], curves, shown) for i in range(0, len(panels), ACROSS)]
     return _filled("table.tex.jinja", figure, parts=parts, caption=_caption(figure, panels, curves))
 
 
-def figure(figure: Figure, *, says: str, formats: tuple[str, ...], width: float | None) -> str:
-    """The picture of a figure with its caption. says: as of `plots.says`; width: inches, None: as wide as the text."""
+def figure(figure: Figure, *, says: str, formats: tuple[str, ...], width: float | None, caption: str = "") -> str:
+    """The picture of a figure with its caption.
+
+    says : as of `plots.says`; width : inches, None: as wide as the text; caption : a text in the place of ours
+    """
     form = next(form for form in ("pdf", "pgf", "png") if form in formats)
     size = r"\linewidth" if width is None else f"{width:g}in"
     shows = words.SHOWS[figure.shows]
     against = " at the horizon against the value of the setting" if figure.x == "setting" else ""
-    caption = escape(f"{figure.title}. {shows[0].upper()}{shows[1:]}{against}: mean over the runs; {says}.")
-    return _filled("figure.tex.jinja", figure, form=form, size=size, caption=caption)
+    ours = f"{figure.title}. {shows[0].upper()}{shows[1:]}{against}: mean over the runs; {says}."
+    return _filled("figure.tex.jinja", figure, form=form, size=size, caption=escape(caption or ours))
 
 
 def _filled(name: str, figure: Figure, **content: Any) -> str:
@@ -101,8 +107,7 @@ def _filled(name: str, figure: Figure, **content: Any) -> str:
     return env.get_template(name).render(name=figure.name, version=_version.__version__, **content)
 
 
-def _part(figure: Figure, panels: list[Panel], curves: pl.DataFrame, *, kind: str) -> Tabular:
-    shown = names_in(figure, kind)
+def _part(figure: Figure, panels: list[Panel], curves: pl.DataFrame, shown: Mapping[Spec, str]) -> Tabular:
     columns = {panel.name: _column(panel, curves) for panel in panels}
     rows = [
         [escape(shown[spec]), *(column.get(str(spec), "--") for column in columns.values())]

@@ -8,11 +8,14 @@ NAME-table.tex, NAME-figure.tex
 NAME-profile.csv, NAME-robust.csv, NAME-profile.png, ...   if asked: `profiles.profile`, `profiles.robust`
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from dither.algorithms import Spec
 from dither.base import drawing, files
 from dither_bench.define import published
 from dither_bench.define.panels import Figure
@@ -20,7 +23,6 @@ from dither_bench.judge import profiles, tables
 from dither_bench.keep.asked import FigureRequest
 from dither_bench.keep.store import STORE, Store
 from dither_bench.show import latex, plots, profile_plots
-from dither_bench.show.looks import translations
 from dither_bench.show.pictures import PictureLook
 
 
@@ -41,13 +43,15 @@ def write(request: FigureRequest, out: Path, *, look: PictureLook | None = None)
     frames = {
         "": tables.values(figure, curves),
         "-differences": tables.differences(figure, curves),
-        "-curves": curves_table(figure, rows, kind=look.names),
+        "-curves": curves_table(figure, rows, look.called(figure, look.names)),
     }
     paths = _write(figure, out, frames, canvas, look=look)
     if look.latex:
         says = plots.says(figure, rows, band=look.band)
-        picture = latex.figure(figure, says=says, formats=look.formats, width=look.inches)
-        table = latex.table(figure, curves, kind=look.names)
+        titled = replace(figure, title=look.heading(figure.title) or figure.title)
+        how: dict[str, Any] = dict(formats=look.formats, width=look.inches, caption=look.caption)
+        picture = latex.figure(titled, says=says, **how)
+        table = latex.table(titled, curves, called=look.called(figure, look.names))
         paths += [files.text(out / f"{figure.name}-{k}.tex", v) for k, v in (("table", table), ("figure", picture))]
     if not look.profile:
         return Written(curves, paths)
@@ -72,8 +76,8 @@ def _write(
     return paths + [drawing.save(canvas, out / f"{figure.name}{of}.{form}") for form in look.formats]
 
 
-def curves_table(figure: Figure, rows: pl.DataFrame, *, kind: str = "code") -> pl.DataFrame:
-    """Every point of the picture, from the rows of `tables.summary`.
+def curves_table(figure: Figure, rows: pl.DataFrame, called: Mapping[Spec, str]) -> pl.DataFrame:
+    """Every point of the picture, from the rows of `tables.summary`. called : algorithm -> its name in the picture
 
     Columns panel, algorithm, name (as the picture has it), source ("ours" or "published"), round, mean, se, low,
     median, high (the quartiles of ours), runs, bound (of what is published: the mean is a lower bound).
@@ -86,6 +90,6 @@ def curves_table(figure: Figure, rows: pl.DataFrame, *, kind: str = "code") -> p
             frames.append(theirs.with_columns(pl.lit(value).alias(name) for name, value in place.items()))
     return (
         pl.concat(frames, how="diagonal")
-        .with_columns(name=pl.col("algorithm").replace(translations(figure, kind)))
+        .with_columns(name=pl.col("algorithm").replace({str(spec): name for spec, name in called.items()}))
         .select("panel", "algorithm", "name", "source", "round", "mean", "se", "low", "median", "high", "runs", "bound")
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dither.base import errors
 from dither_bench.judge import words
+from dither_bench.show.frames import PictureFrame
 from dither_bench.show.looks import KINDS
 
 WIDTHS = {"column": 3.25, "text": 5.5}  # inches: a column of two, and the whole text of one column
@@ -15,13 +16,12 @@ NAMED_WIDTHS = " or ".join(f"{name} ({inches:g} inches)" for name, inches in WID
 
 
 @dataclass(frozen=True)
-class PictureLook:
-    """What a picture is made for, and which files are made.
+class PictureLook(PictureFrame):
+    """What a picture is made for, and which files are made. What is around its curves: `PictureFrame`.
 
     band : "se" (±1 standard error), "quantiles" (the quartiles) or "median" (the same, round the median)
     log : logarithmic axes
     width : the width of the picture: inches, "column" or "text"; None: as wide as its panels are on a screen
-    title : whether the picture has its title and what its band is; without them, both belong into the caption
     names : "code" or "paper", as `looks.names_in` takes them
     formats : of `FORMATS`
     latex : also write the tables and a figure with its caption as LaTeX
@@ -31,13 +31,13 @@ class PictureLook:
     band: str = "se"
     log: bool = False
     width: str | float | None = None
-    title: bool = True
     names: str = "code"
     formats: tuple[str, ...] = ("png", "pdf")
     latex: bool = False
     profile: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         errors.among("band", self.band, words.BANDS)
         errors.among("kind of names", self.names, KINDS)
         for one in self.formats:

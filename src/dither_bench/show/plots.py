@@ -15,7 +15,7 @@ from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import words
 from dither_bench.judge.tables import centred, summary
 from dither_bench.show import strokes, sweep_plots
-from dither_bench.show.looks import DASHED, looks, names_in
+from dither_bench.show.looks import DASHED, looks
 from dither_bench.show.pictures import PictureLook
 from dither_bench.show.strokes import PAGE, SCREEN, Sizes
 
@@ -78,7 +78,7 @@ def _draw(figure: Figure, rows: pl.DataFrame, look: PictureLook) -> Canvas:
     count = len(of.panels) if of.over_rounds else 1
     columns = min(count, 3 if width is None else max(1, min(3, int(width / sizes.panel))))
     wide, lines = max(sizes.panel * columns, 7.0) if width is None else width, math.ceil(count / columns)
-    legend = _legend(of, kind=look.names)
+    legend = _legend(of, look)
     ncols = strokes.columns(list(legend), width=wide, handle=0.6, scale=sizes.small / 9.5)
     below = (math.ceil(len(legend) / ncols) + 2) * 1.5 * sizes.small / 72  # inches of the legend
     each = 3.5 if width is None else max(1.5, 0.6 * wide / columns) + 0.4  # inches: the height of a panel
@@ -92,15 +92,18 @@ def _draw(figure: Figure, rows: pl.DataFrame, look: PictureLook) -> Canvas:
     for i, ax in enumerate(axes):
         ax.set_visible(i < count)
         _settle(ax, of, log_axes=look.log, ticks=5 if width is None else 3)
+        strokes.set_axes(ax, look)
         if i % columns == 0:
-            shows = words.SHOWS[figure.shows].split(",")[0]
+            shows = look.ylabel or words.SHOWS[figure.shows].split(",")[0]
             ax.set_ylabel(_wrapped(shows, each - 0.6, sizes.text), fontsize=sizes.text)
+        ax.set_xlabel(ax.get_xlabel() if look.xlabel is None else look.xlabel)
         ax.set_title(_wrapped(ax.get_title(), wide / columns - 0.5, sizes.text), fontsize=sizes.text + 0.5)
     if look.title:
-        canvas.suptitle(figure.title, fontsize=sizes.text + 2, fontweight="bold")
+        canvas.suptitle(look.heading(figure.title), fontsize=sizes.text + 2, fontweight="bold")
     title = says(figure, rows, band=look.band) if look.title else None
     how = dict(linewidth=sizes.line + 0.4, markersize=sizes.marker)
     strokes.legend(canvas, legend, size=sizes.small, ncols=ncols, title=title, **how)
+    strokes.set_caption(canvas, look, size=sizes.small)
     return canvas
 
 
@@ -191,8 +194,8 @@ def edges(rows: pl.DataFrame, band: str) -> tuple[pl.Series, pl.Series]:
     return rows["mean"] - se, rows["mean"] + se
 
 
-def _legend(of: Drawing, *, kind: str) -> dict[str, dict[str, Any]]:
+def _legend(of: Drawing, look: PictureLook) -> dict[str, dict[str, Any]]:
     """The names of the legend and how their lines look."""
-    shown, extra = names_in(of.figure, kind), of.figure.extra if kind == "code" else ()
+    shown, extra = look.called(of.figure, look.names), of.figure.extra if look.names == "code" else ()
     drawn = [spec for spec in of.figure.algorithms if not of.rows.filter(algorithm=str(spec)).is_empty()]
     return {shown[spec] + (" (not in the paper)" if spec in extra else ""): of.looks[spec] for spec in drawn}

@@ -13,17 +13,18 @@ from dither_bench.judge import words
 from dither_bench.judge.choices import logarithmic
 from dither_bench.judge.profiles import ProfileScores
 from dither_bench.show import strokes
-from dither_bench.show.looks import looks, names_in
+from dither_bench.show.looks import looks
 from dither_bench.show.pictures import PictureLook
 
 HEIGHT = 0.62  # of the width
+AROUND = 0.04  # of what an axis shows: the room at its ends
 
 
 def draw(figure: Figure, scores: ProfileScores, rows: pl.DataFrame, look: PictureLook) -> Canvas:
     """The picture; rows : as of `profiles.profile`."""
     width = look.inches or 7.0
     size = 10 if look.width is None else 8
-    of, shown = looks(figure), names_in(figure, look.names)
+    of, shown = looks(figure), look.called(figure, look.names)
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(width, HEIGHT * width + 0.9), layout="constrained")
         ax = canvas.subplots()
@@ -39,18 +40,33 @@ def draw(figure: Figure, scores: ProfileScores, rows: pl.DataFrame, look: Pictur
         ax.set_xscale("log" if rows["tau"].min() and logarithmic(positive) else "linear")
         ax.axvline(1.0, color="#444444", linewidth=0.8, linestyle=":")
         ax.set_ylim(0, 1)
+        ax.set_xlim(*_ends(scores, log=ax.get_xscale() == "log"))
         strokes.numbers(ax.xaxis, thousands=False)
         ax.set_xlabel(f"τ: regret over the mean regret of {base(figure)}", fontsize=size)
         ax.set_ylabel("share of runs with at most τ", fontsize=size)
+        strokes.name_axes(ax, look)
+        strokes.set_axes(ax, look)
         ax.tick_params(labelsize=size)
         strokes.grid(ax)
         if look.title:
             says = f"{where(scores)}, {words.over([scores.runs])} of each; band: 95 % at each τ"
             wrapped = textwrap.fill(says, int(width * 72 / (0.55 * size)))
-            canvas.suptitle(f"{figure.title}: performance profiles\n{wrapped}", fontsize=size)
+            canvas.suptitle(f"{look.heading(figure.title)}: performance profiles\n{wrapped}", fontsize=size)
         columns = strokes.columns([shown[spec] for spec in scores.algorithms], width=width, handle=0.7)
         canvas.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=size - 0.5)
+        strokes.set_caption(canvas, look, size=size - 0.5)
     return canvas
+
+
+def _ends(scores: ProfileScores, *, log: bool) -> tuple[float, float]:
+    """Of the horizontal axis: from a little before the best run to a little behind the worst, with 1 among them."""
+    x = scores.relative
+    low, high = min(1.0, float(x[x > 0].min(initial=1.0) if log else x.min())), max(1.0, float(x.max()))
+    if log:
+        apart = (high / low) ** AROUND if high > low else 1.1
+        return low / apart, high * apart
+    apart = AROUND * (high - low) or 0.1
+    return low - apart, high + apart
 
 
 def where(scores: ProfileScores) -> str:

@@ -70,6 +70,57 @@ def of_request(request: FigureRequest, store: Store, *, processor: str) -> Summa
     )
 
 
+def joined(new: Summary, old: Summary) -> tuple[Summary, list[str]]:
+    """The new one with the panels of the old one that it lacks or has less of, and a sentence on each of the latter.
+
+    It has less of a panel where it lacks an algorithm, or has fewer runs of one. Another seed replaces all.
+    """
+    if old.seed != new.seed:
+        return new, []
+    there = {panel.name for panel in new.figure.panels}
+    less = [panel.name for panel in old.figure.panels if panel.name in there and _less(new, old, panel.name)]
+    kept = [panel.name for panel in old.figure.panels if panel.name not in there or panel.name in less]
+    taken = [panel for panel in new.figure.panels if panel.name not in less]
+    order = [panel.name for panel in FIGURES[new.figure.name].panels]
+    of_both = [*taken, *(panel for panel in old.figure.panels if panel.name in kept)]
+
+    def both(name: str) -> pl.DataFrame:
+        earlier = getattr(old, name)
+        later = getattr(new, name).cast(dict(earlier.schema)).select(earlier.columns)
+        in_kept = pl.col("panel").is_in(kept)
+        return pl.concat([later.filter(~in_kept), earlier.filter(in_kept)])
+
+    words = f"keeps its earlier summary, which has more runs or algorithms: remove {new.figure.name}.json to leave it"
+    summary = Summary(
+        replace(new.figure, panels=tuple(sorted(of_both, key=lambda panel: order.index(panel.name)))),
+        new.seed,
+        both("curves"),
+        both("measured"),
+        both("paired"),
+        {place: of for place, of in new.code.items() if place[0] not in kept}
+        | {place: of for place, of in old.code.items() if place[0] in kept},
+        tuple(dict.fromkeys(old.versions + new.versions)) if kept else new.versions,
+        "; ".join(dict.fromkeys((old.processor, new.processor))) if kept else new.processor,
+        max(old.day, new.day) if taken else old.day,
+    )
+    return summary, [f"{new.figure.name}: the panel {name} {words}." for name in less]
+
+
+def _less(new: Summary, old: Summary, panel: str) -> bool:
+    """Whether the new one lacks an algorithm of the panel, or has fewer runs of one."""
+    runs = {row["algorithm"]: row["runs"] for row in new.measured.filter(panel=panel).iter_rows(named=True)}
+    rows = old.measured.filter(panel=panel).iter_rows(named=True)
+    return any(runs.get(row["algorithm"], 0) < row["runs"] for row in rows)
+
+
+def with_earlier(summary: Summary, folder: Path) -> tuple[Summary, list[str]]:
+    """As of `joined`, with the earlier one in the folder; the summary alone where there is none that holds today."""
+    try:
+        return joined(summary, read(folder / f"{summary.figure.name}.json"))
+    except (FileNotFoundError, ValueError):  # there is none, or its panels have other settings by now
+        return summary, []
+
+
 def write(summary: Summary, folder: Path) -> Path:
     """Write it as NAME.json."""
     figure = summary.figure

@@ -22,7 +22,7 @@ from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import words
 from dither_bench.judge.choices import TriedSettings, logarithmic, numbers, text, tried
 from dither_bench.show import strokes
-from dither_bench.show.looks import looks, names_in
+from dither_bench.show.looks import looks
 from dither_bench.show.pictures import PictureLook
 
 COLUMNS = 4  # axes side by side at most
@@ -82,22 +82,27 @@ def draw(figure: Figure, rows: pl.DataFrame, look: PictureLook) -> Canvas:
         title = [part.of.title] * (len(panels) > 1) + [called[_key(of)] for of in part.groups if part.draw is _map]
         ax.set_title("\n".join(title), fontsize=size + 0.5)
         ax.tick_params(labelsize=size)
-    _share(axes, parts, log_axes=look.log)
+    _share(axes, parts, look)
     for i, ax in enumerate(axes):
         ax.set_visible(i < len(parts))
         if i % columns == 0 and i < len(parts) and parts[i].draw is not _map:
-            ax.set_ylabel(words.SHOWS[figure.shows].split(",")[0])
+            ax.set_ylabel(look.ylabel or words.SHOWS[figure.shows].split(",")[0])
+        if look.xlabel is not None:
+            ax.set_xlabel(look.xlabel)
         for label in (ax.xaxis.label, ax.yaxis.label):
             label.set_size(size)
     if look.title:
-        canvas.suptitle("\n".join([figure.title] + [panels[0].title] * (len(panels) == 1)), fontsize=size + 1)
+        lines_of_title = [look.heading(figure.title)] + [panels[0].title] * (len(panels) == 1)
+        canvas.suptitle("\n".join(lines_of_title), fontsize=size + 1)
     if all(part.draw is _map for part in parts):
         _below_maps(canvas, panels, called, look, runs=runs)
+        strokes.set_caption(canvas, look, size=9.5)
         return canvas
     legend = {called[_key(of)]: panel.look(of) for panel in panels for of in panel.groups}
     ncols = strokes.columns(list(legend), width=canvas.get_figwidth(), handle=0.7, scale=size / 10)
     head = f"{words.band(look.band, runs)}; ringed: the lowest of each algorithm" if look.title else None
     strokes.legend(canvas, legend, size=size - 0.5, ncols=ncols, title=head, linewidth=1.8, markersize=4.5)
+    strokes.set_caption(canvas, look, size=size - 0.5)
     return canvas
 
 
@@ -117,7 +122,7 @@ def _panels(figure: Figure, rows: pl.DataFrame, look: PictureLook) -> tuple[list
             last.append((panel, groups, ends))
     tuned = tuple(replace(panel, algorithms=tuple(map(_key, groups))) for panel, groups, _ in last)
     brief = replace(figure, panels=tuned)
-    return [TriedPanel(*of, looks(brief)) for of in last], names_in(brief, look.names)
+    return [TriedPanel(*of, looks(brief)) for of in last], look.called(brief, look.names)
 
 
 def _parts(panel: TriedPanel) -> Iterator[TriedAxes]:
@@ -218,8 +223,9 @@ def _single(ax: Any, part: TriedAxes) -> None:
             ax.axhline(part.of.mean(of.specs[0]), linewidth=1.6, **part.of.look(of))
 
 
-def _share(axes: list[Any], parts: list[TriedAxes], *, log_axes: bool) -> None:
-    """One vertical axis for all axes of a panel that have regret on it."""
+def _share(axes: list[Any], parts: list[TriedAxes], look: PictureLook) -> None:
+    """One vertical axis for all axes of a panel that have regret on it: its own scale, marked where it has no 0."""
+    log_axes = (look.yscale or ("log" if look.log else "linear")) == "log"
     for panel in dict.fromkeys(part.of.panel.name for part in parts):
         of_panel = [ax for ax, p in zip(axes, parts, strict=False) if p.of.panel.name == panel and p.draw is not _map]
         for ax in of_panel:
@@ -228,8 +234,12 @@ def _share(axes: list[Any], parts: list[TriedAxes], *, log_axes: bool) -> None:
             if not log_axes:
                 strokes.numbers(ax.yaxis)
         ends = [ax.get_ylim() for ax in of_panel]
+        low, high = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
+        least = min((float(ax.dataLim.y0) for ax in of_panel), default=0.0)
         for ax in of_panel:
-            ax.set_ylim(min(low for low, _ in ends) if log_axes else 0, max(high for _, high in ends))
+            ax.set_ylim(low if log_axes else strokes.bottom(low, high, least=least), high)
+            strokes.set_axes(ax, look)
+            strokes.mark_start(ax)
 
 
 def _below_maps(

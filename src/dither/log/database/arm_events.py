@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -12,18 +13,49 @@ from dither.log.database.home import Home
 _ARM = sql_tables.arms.c
 
 
-def since(connection: sa.Connection, version: int) -> list[ArmEvent]:
-    """The events after a version, in order."""
-    fields = sa.select(_ARM.version, _ARM.what, _ARM.id, _ARM.record).where(_ARM.version > version)
-    rows = connection.execute(fields.order_by(_ARM.version))
-    return [ArmEvent(n, what, id, None if record is None else json.loads(record)) for n, what, id, record in rows]
+class Latest(NamedTuple):
+    """What events bring someone to: by both, a version of another history is known."""
+
+    version: int = 0
+    time: int = 0  # of its event, in microseconds
 
 
-def put(connection: sa.Connection, home: Home, events: Sequence[ArmEvent]) -> None:
-    """Write new events. The lease row is locked by the caller, so versions have no gap."""
+NONE = Latest()
+
+
+class Newer(NamedTuple):
+    """The events that follow those of someone."""
+
+    events: list[ArmEvent]  # in order
+    latest: Latest  # after them
+    other: bool  # whether the history is another one: then they are all events
+
+
+def since(connection: sa.Connection, latest: Latest = NONE, event: ArmEvent | None = None) -> Newer:
+    """What follows an event, which came at the time of `latest`; None: all."""
+    fields = sa.select(_ARM.version, _ARM.what, _ARM.id, _ARM.record, _ARM.time)
+    rows = list(connection.execute(fields.where(_ARM.version >= latest.version).order_by(_ARM.version)))
+    other = event is not None and [_event(row) for row in rows[:1] if row.time == latest.time] != [event]
+    if other:
+        rows = list(connection.execute(fields.order_by(_ARM.version)))
+    new = rows if other or event is None else rows[1:]
+    return Newer([_event(row) for row in new], Latest(rows[-1].version, rows[-1].time) if rows else NONE, other)
+
+
+def _event(row: Any) -> ArmEvent:
+    return ArmEvent(row.version, row.what, row.id, None if row.record is None else json.loads(row.record))
+
+
+def put(connection: sa.Connection, home: Home, events: Sequence[ArmEvent]) -> Latest | None:
+    """Write new events; -> what they bring the writer to; None: there were none.
+
+    The lease row is locked by the caller, so versions have no gap.
+    """
     now = home.now(connection)
     records = [None if event.record is None else json.dumps(event.record, allow_nan=False) for event in events]
     rows = [event._asdict() | {"record": text, "time": now} for event, text in zip(events, records, strict=True)]
-    if rows:
-        connection.execute(sa.insert(sql_tables.arms), rows)
-        lessons.changed(connection, arms=rows[-1]["version"])
+    if not rows:
+        return None
+    connection.execute(sa.insert(sql_tables.arms), rows)
+    home.moved(*lessons.changed(connection, arms=rows[-1]["version"]))
+    return Latest(rows[-1]["version"], now)

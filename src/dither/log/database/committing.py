@@ -17,9 +17,10 @@ import sqlalchemy as sa
 
 from dither.log import record
 from dither.log.database import entering, rewarding
-from dither.log.database.home import Crossed, Home, Twice
+from dither.log.database.home import Home
+from dither.log.database.lessons import DecisionBasis
+from dither.log.database.refusals import Crossed, Twice
 from dither.log.flushing import Flush
-from dither.log.terms import Terms
 
 Rows: TypeAlias = Sequence[Mapping[str, Any]]  # by the names of columns
 MOST = 1000  # requests in one transaction
@@ -43,11 +44,19 @@ class Teacher(Protocol):
     def after(self) -> None:
         """Called after the commit."""
 
+    def failed(self, reason: Exception) -> None:
+        """Called where one of these has raised. The calls go on without the teacher."""
+
+
+class Stale(Exception):
+    """A decision was made from another ledger than the one that was to store it. Nothing is there: it is made again."""
+
 
 class Entering(NamedTuple):
     """Decisions to enter."""
 
     rows: list[tuple[Any, ...]]  # in the order of `entering.COLUMNS`
+    basis: DecisionBasis | None = None  # None: nothing of the ledger
 
 
 class Deciding(NamedTuple):
@@ -57,7 +66,7 @@ class Deciding(NamedTuple):
     TypeError or LookupError, it must have written nothing.
     """
 
-    decide: Callable[[sa.Connection], tuple[list[tuple[Any, ...]], Any]]  # -> the rows, as of `Entering`, and a result
+    decide: Callable[[sa.Connection], tuple[Entering, Any]]  # -> what to enter, and a result
     ids: list[str]  # those that the user has given
 
 
@@ -84,11 +93,12 @@ class QueuedRequest:
 class Committer:
     """Commits what the threads of one process ask for."""
 
-    def __init__(self, home: Home, terms: Terms, *, horizon: int | None, flush: Flush | None) -> None:
-        """horizon : microseconds after which a reward is late; flush : syncs a file where calls do not wait for it."""
-        self._home, self._terms, self._horizon, self._flush = home, terms, horizon, flush
+    def __init__(self, home: Home, *, flush: Flush | None) -> None:
+        """flush : syncs a file where calls do not wait for it."""
+        self._home, self._flush = home, flush
         self.teacher: Teacher | None = None
         self._taught = False  # whether it takes part in the transaction
+        self._fault: Exception | None = None  # what it has raised there
         self.closed, self._owner = False, os.getpid()
         self._begin()
 
@@ -117,21 +127,21 @@ class Committer:
                 f"ledger in memory belongs to one process. Give it a file or a database"
             )
 
-    def enter(self, rows: Rows, lessons: Rows | None = None) -> None:
+    def enter(self, rows: Rows, lessons: Rows | None = None, *, basis: DecisionBasis | None = None) -> None:
         """Record rows that `record.Recorder` made. They are all there when this returns, or none is.
 
-        lessons : for each row, what its reward teaches (`record.lessons`)
+        lessons : for each row, what its reward teaches (`record.lessons`); basis : of the decisions
 
-        Raises ValueError for an id that a decision has.
+        Raises ValueError for an id that a decision has; Stale where the ledger is not the one of the basis.
         """
         values = self.values(rows, lessons)
         if values:
-            self.submit(Entering(values))
+            self.submit(Entering(values, basis))
 
     def values(self, rows: Rows, lessons: Rows | None) -> list[tuple[Any, ...]]:
         """What the table holds of rows, in the order of its columns. Raises ValueError for what it cannot hold."""
         each: Sequence[Mapping[str, Any] | None] = lessons or [None] * len(rows)
-        stored = [record.stored(row, horizon=self._horizon, lesson=one) for row, one in zip(rows, each, strict=True)]
+        stored = [record.stored(row, lesson=one) for row, one in zip(rows, each, strict=True)]
         return [entering.IN_ORDER(row) for row in stored]
 
     def submit(self, task: Entering | Deciding | Rewarding) -> Any:
@@ -184,10 +194,15 @@ class Committer:
                 raise
             return
         number = self._home.written
-        if self._taught and self.teacher is not None:
-            self.teacher.after()  # outside the tries: the rows are there
-        for request, (result, error) in zip(requests, ended, strict=True):
-            request.end((result, number), error)
+        try:
+            if self._taught and self.teacher is not None:
+                self.teacher.after()  # outside the tries: the rows are there
+            self._home.wipe()
+        except Exception as reason:  # no call is refused for it, since what it asked for is there
+            self.teacher.failed(reason)  # type: ignore[union-attr]
+        finally:
+            for request, (result, error) in zip(requests, ended, strict=True):
+                request.end((result, number), error)
 
     def _alone(self, requests: list[QueuedRequest]) -> None:
         """One transaction for each, so that each has its own error."""
@@ -200,57 +215,97 @@ class Committer:
                 request.end(error=error)
 
     def _tried(self, requests: list[QueuedRequest]) -> list[tuple[Any, Exception | None]]:
+        """One transaction, again without the teacher where its part of it fails."""
+        rewards = any(isinstance(request.task, Rewarding) for request in requests)
+        teacher = self.teacher
+        if teacher is not None and not rewards and time.monotonic() < teacher.due:
+            teacher = None
+        self._fault = None
+        try:
+            return self._tries(requests, teacher)
+        except Exception:
+            if self._fault is None or teacher is None:
+                raise
+            teacher.failed(self._fault)
+            return self._tries(requests, None)
+
+    def _tries(self, requests: list[QueuedRequest], teacher: Teacher | None) -> list[tuple[Any, Exception | None]]:
         """`_transaction`, again where another one stood in its way."""
         for _ in range(TRIES - 1):
             try:
-                return self._transaction(requests)
+                return self._transaction(requests, teacher)
             except Crossed:
+                self._fault = None
                 time.sleep(random.uniform(0, 0.01))  # so that two that crossed do not cross again
-        return self._transaction(requests)
+        return self._transaction(requests, teacher)
 
-    def _transaction(self, requests: list[QueuedRequest]) -> list[tuple[Any, Exception | None]]:
+    def _transaction(
+        self, requests: list[QueuedRequest], teacher: Teacher | None
+    ) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
-        new = [request.task.rows for request in requests if isinstance(request.task, Entering)]
+        new = [request.task for request in requests if isinstance(request.task, Entering)]
         paid = [(i, request.task.sent) for i, request in enumerate(requests) if isinstance(request.task, Rewarding)]
-        teacher = self.teacher if paid or (self.teacher is not None and time.monotonic() >= self.teacher.due) else None
         self._taught = teacher is not None
         with self._home.writing(later=True) as connection:
             batch, taught = None, []
             if teacher is not None:
-                batch = teacher.before(connection, rewards=bool(paid))
+                batch = self._blamed(teacher.before, connection, rewards=bool(paid))
             for i, request in enumerate(requests):  # first, as they lock
                 if isinstance(request.task, Deciding):
                     ended[i] = self._decided(connection, request.task)
-            self._insert(connection, [row for rows in new for row in rows])
+            self._insert(connection, new)
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
-                judge = rewarding.Judge(connection, self._home, self._terms, ids)
+                judge = rewarding.Judge(connection, self._home, ids)
                 for i, sent in paid:
                     try:
                         for one in sent:
                             judge.refuse(one)
-                    except LookupError as error:
+                    except (LookupError, ValueError) as error:
                         ended[i] = None, error
                     else:
                         ended[i] = [judge.answer(one) for one in sent], None
                 rewarding.insert(connection, self._home, judge.rows, batch)
+                rewarding.insert(connection, self._home, judge.later)
                 taught = judge.taught
             if teacher is not None:
-                teacher.within(connection, taught)
+                self._blamed(teacher.within, connection, taught)
         return ended
+
+    def _blamed(self, step: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+        """A part of the transaction that is the teacher's. What it raises is its fault."""
+        try:
+            return step(*arguments, **settings)
+        except Exception as reason:
+            self._fault = reason
+            raise
 
     def _decided(self, connection: sa.Connection, task: Deciding) -> tuple[Any, Exception | None]:
         """Decide and enter; -> the result, or the error of a request that was refused before it wrote anything."""
         try:
-            rows, result = task.decide(connection)
+            new, result = task.decide(connection)
         except (ValueError, TypeError, LookupError) as error:
             return None, error
-        self._insert(connection, rows)
+        self._insert(connection, [new])
         return result, None
 
-    def _insert(self, connection: sa.Connection, rows: list[tuple[Any, ...]]) -> None:
-        """Insert decisions."""
-        self._home.many(connection, entering.INSERT, entering.COLUMNS, rows)
+    def _insert(self, connection: sa.Connection, new: list[Entering]) -> None:
+        """Insert decisions. Raises Stale where the ledger has other marks than their basis.
+
+        The statement that inserts a row returns the marks, so the comparison costs no statement more.
+        """
+        rest: list[tuple[Any, ...]] = []
+        compared: set[DecisionBasis] = set()
+        for rows, basis in new:
+            if basis is None or basis in compared or not rows:
+                rest += rows
+                continue
+            changes, mark = self._home.many(connection, entering.COMPARED, entering.COLUMNS, rows[:1])
+            if (changes, mark) != (basis.changes, basis.mark):
+                raise Stale
+            compared.add(basis)
+            rest += rows[1:]
+        self._home.many(connection, entering.INSERT, entering.COLUMNS, rest)
 
     def _twice(self, task: Entering | Deciding | Rewarding) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""

@@ -1,16 +1,43 @@
-"""Decisions into the table."""
+"""Decisions into the table, and whether the ledger is still the one from which they were made.
+
+A decision is made outside the transaction that stores it, from what this process has learnt and read of the ledger. The
+statement that stores it returns the marks of the ledger, so the comparison costs no statement more.
+"""
 
 import operator
 
 import sqlalchemy as sa
 
-from dither.log.database import sql_tables
+from dither.log.database import lessons, sql_tables
+from dither.log.database.home import Home
 
 TOGETHER = 500  # ids that are looked up by one statement
 _TABLE = sql_tables.decisions.c
-COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased")]
-INSERT = sql_tables.decisions.insert()
+COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased", "terms")]
+_NEWEST = sa.select(sql_tables.lease.c.terms).scalar_subquery()
+_HORIZON = sa.select(sql_tables.changes.c.horizon).where(sql_tables.changes.c.number == _NEWEST).scalar_subquery()
+# under the terms that are the newest in this statement, whatever this process knows of them
+INSERT = sql_tables.decisions.insert().values(
+    {name: sa.bindparam(name) for name in COLUMNS}
+    | {"terms": _NEWEST, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
+)
+COMPARED = INSERT.returning(  # the marks of the changes, and of the batch that the row knew
+    sa.select(sql_tables.lease.c.mark).scalar_subquery(),
+    # the row by its name, as SQLAlchemy would add the table to the subquery
+    sa.select(lessons.MARK)
+    .where(sql_tables.batches.c.number == sa.literal_column(f"{sql_tables.decisions.name}.batch"))
+    .scalar_subquery(),
+)
 IN_ORDER = operator.itemgetter(*COLUMNS)  # of what `record.stored` gives by name
+
+
+def erased(connection: sa.Connection, home: Home, ids: list[str]) -> None:
+    """Record that the data of these decisions, which are entered now, was erased where they come from."""
+    event = sql_tables.erasures.insert().values(time=home.now(connection), by="take_over", decisions=len(ids))
+    number = connection.scalar(event.returning(sql_tables.erasures.c.number))
+    for at in range(0, len(ids), TOGETHER):
+        mine = _TABLE.id.in_(ids[at : at + TOGETHER])
+        connection.execute(sa.update(sql_tables.decisions).where(mine).values(erased=number))
 
 
 def taken(connection: sa.Connection, ids: list[str]) -> set[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from dither.base import errors
 from dither.log import record
 from dither.log.database import entering, fetching, lessons, sql_tables
 from dither.log.database.home import Home
@@ -29,7 +30,7 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
     erasures = sql_tables.erasures
     insert = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
     event = connection.scalar(insert.returning(erasures.c.number))
-    connection.execute(sa.update(sql_tables.lease).values(erased=event))
+    lessons.changed(connection, erased=event)
     snapshots = sql_tables.snapshots
     for at in range(0, len(numbers), entering.TOGETHER):
         part = numbers[at : at + entering.TOGETHER]
@@ -51,9 +52,40 @@ def _by_id(connection: sa.Connection, ids: list[str]) -> list[int]:
 
 def _by_column(connection: sa.Connection, by: str, sought: list[Any]) -> list[int]:
     """By reading all rows. The values are compared here, so that both databases compare them alike."""
-    wanted = {_key(value) for value in sought}
-    return [row.number for row, extra in fetching.with_extra(connection) if _key(extra.get(by)) in wanted]
+    wanted = {key for value in sought for key in _keys(value)}
+    numbers: list[int] = []
+    columns: set[str] = set()
+    for row, extra in fetching.with_extra(connection):
+        columns |= extra.keys()
+        if by in extra and _key(extra[by]) in wanted:
+            numbers.append(row.number)
+    if columns and by not in columns:
+        raise LookupError(
+            f"no decision has a column {by!r} of your own, so none was erased: they have "
+            f"{errors.listed(sorted(columns))}"
+        )
+    return numbers
+
+
+def _keys(value: Any) -> set[str]:
+    """The keys of all that a value finds. A person with the number 7 may have been stored as text, and the reverse."""
+    key = _key(value)
+    value = json.loads(key)
+    if isinstance(value, str):
+        try:
+            number = json.loads(value)
+        except ValueError:
+            return {key}
+        return {key, _key(number)} if _number(number) and value == value.strip() else {key}
+    return {key, *(_key(text) for text in (str(value), str(float(value))))} if _number(value) else {key}
 
 
 def _key(value: Any) -> str:
-    return json.dumps(value, default=record.as_json)
+    """A text that two values share where they are equal: 7.0 is 7."""
+    text = json.dumps(value, default=record.as_json)
+    value = json.loads(text)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else text
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300

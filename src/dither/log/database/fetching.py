@@ -17,11 +17,14 @@ import sqlalchemy as sa
 from dither.log import reward_rules, schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
+from dither.log.logged import YOURS
+from dither.log.record import WHOLE, Span
+from dither.log.storage import DAY
 
 ROWS = 50_000  # fetched together, of a frame
 TOGETHER = 10_000  # fetched together, of what is looked at row by row
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
-_HELD = (*schema.DECISION, "width", "extra", "number")
+_HELD = (*("batch" if name == "learnt" else name for name in schema.DECISION), "width", "extra", "number", "erased")
 
 
 def rows(connection: sa.Connection, home: Home, statement: Any) -> Iterator[list[tuple[Any, ...]]]:
@@ -48,10 +51,15 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def decisions(connection: sa.Connection, home: Home) -> Iterator[Any]:
-    """Frames of the decisions, in order: `schema.DECISION`, the user's columns, and `__decision`, their numbers."""
+def decisions(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Iterator[Any]:
+    """Frames of the decisions whose times lie in a span, in order.
+
+    They have the columns `schema.DECISION`, the user's, and `__decision`, the numbers. A frame with decisions that were
+    erased has the column `was_erased` too.
+    """
     fields = [_DECISION[name] for name in _HELD]
-    for part in rows(connection, home, sa.select(*fields).order_by(_DECISION.number)):
+    some = sa.select(*fields).where(*within(span)).order_by(_DECISION.number)
+    for part in rows(connection, home, some):
         yield _frame(dict(zip(_HELD, zip(*part, strict=True), strict=True)))
 
 
@@ -69,24 +77,67 @@ def count(connection: sa.Connection) -> int:
     return connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.decisions)) or 0
 
 
-def events(connection: sa.Connection, home: Home) -> Any:
+def within(span: Span) -> list[sa.ColumnElement[bool]]:
+    """Whether the time of a decision lies in a span, as SQL without parameters."""
+    low, high = (None if end is None else _whole(end) for end in span)
+    after = [] if low is None else [_DECISION.time >= low]
+    return after + ([] if high is None else [_DECISION.time < high])
+
+
+def _whole(number: int) -> Any:
+    """A whole number as SQL without a parameter."""
+    return sa.literal_column(str(number))
+
+
+def days(connection: sa.Connection) -> dict[int, list[int]]:
+    """Number of a day from 1970 -> what changes where a decision or a reward of the day comes or goes.
+
+    These are counts, and sums of what the times leave of a day: of the decisions, of those that were erased, and of all
+    rewards and of those that were not erased. Rows come and are erased, and nothing else happens to them.
+    """
+    length = _whole(DAY)  # of which no parameter is made, so that the expressions are the same
+    rest, number = (_DECISION.time % length + length) % length, sa.func.count()
+    of_day = _DECISION.time - rest
+    prints: dict[int, list[int]] = {}
+    received = sa.select(of_day, number, sa.func.count(_REWARD.reward), sa.func.sum(_REWARD.time % length))
+    for fields in (
+        sa.select(of_day, number, sa.func.sum(rest)),
+        sa.select(of_day, number).where(_DECISION.erased.is_not(None)),
+        received.select_from(sql_tables.decisions).join(sql_tables.rewards),
+    ):
+        for day, *numbers in connection.execute(fields.group_by(of_day)):
+            prints.setdefault(int(day) // DAY, []).extend(map(int, numbers))
+    return prints
+
+
+def events(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Any:
     """All rewards that were received and not erased: the number of the decision, and `schema.EVENT` but for its id.
 
-    A conflict and a late reward are marked as `conflict`: they never count.
+    span : of the times of the decisions
+
+    A conflict, a late reward and one that was corrected are marked as `conflict`: they do not count.
     """
     pl = schema.polars()
     types = {"decision": pl.Int64, "part": pl.String, "reward": pl.Float64, "time": pl.Int64, "standing": pl.String}
     there = _REWARD.reward.is_not(None) & sql_tables.among(_REWARD.standing, reward_rules.EVENTS)
     received = sa.select(*[_REWARD[name] for name in types]).where(there).order_by(_REWARD.seq)
+    if span != WHOLE:
+        received = received.join(sql_tables.decisions).where(*within(span))
     frames = [pl.DataFrame(schema=types)]
     for part in rows(connection, home, received):
         frames.append(pl.DataFrame(dict(zip(types, zip(*part, strict=True), strict=True)), schema=types))
-    return pl.concat(frames).select(
+    every = pl.concat(frames)
+    counts = pl.col("standing").is_in([*reward_rules.COUNTS, reward_rules.CORRECTION])
+    if (every["standing"] == reward_rules.CORRECTION).any():  # then the latest counts
+        places = every.with_row_index("place").filter(counts)
+        latest = places.group_by("decision", "part").agg(pl.col("place").max())["place"]
+        counts = pl.int_range(pl.len()).is_in(latest.implode())
+    return every.select(
         "decision",
         "reward",
         pl.col("part").replace("", None),
         pl.col("time").cast(schema.dtype("time")),
-        conflict=~pl.col("standing").is_in(reward_rules.COUNTS),
+        conflict=~counts,
     )
 
 
@@ -94,13 +145,15 @@ def _frame(held: dict[str, Sequence[Any]]) -> Any:
     pl, types = schema.polars(), schema.dtypes(schema.DECISION)
     columns = []
     for name in schema.DECISION:
-        what, values = schema.COLUMNS[name], held[name]
+        what, values = schema.COLUMNS[name], held["batch" if name == "learnt" else name]
         if what in ("numbers", "rows"):
             columns.append(_lists(name, values, held["width"] if what == "rows" else None))
             continue
         column = pl.Series(name, values, dtype={"time": pl.Int64, "texts": pl.String}.get(what, types[name]))
         columns.append(column.str.json_decode(types[name]) if what == "texts" else column.cast(types[name]))
     columns.append(pl.Series("__decision", held["number"], dtype=pl.Int64))
+    if any(held["erased"]):
+        columns.append(pl.Series("was_erased", [number is not None for number in held["erased"]]))
     return pl.DataFrame([*columns, *_extras(held["extra"])])
 
 
@@ -132,7 +185,10 @@ def _extras(texts: Sequence[str | None]) -> list[Any]:
         return []
     extras = json.loads("[" + ",".join([text or "{}" for text in texts]) + "]")
     names = dict.fromkeys(itertools.chain.from_iterable(extras))
-    return [_column(name, [one.get(name) for one in extras]) for name in names]
+    return [
+        _column(f"{name}{YOURS}" if name in schema.COLUMNS else name, [one.get(name) for one in extras])
+        for name in names
+    ]
 
 
 def _column(name: str, values: list[Any]) -> Any:

@@ -11,6 +11,8 @@ A transaction is whole or has not happened. An error of the database is raised a
 import contextlib
 import importlib
 import os
+import selectors
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -20,25 +22,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither.base import errors, forks
-from dither.log.database import journal
+from dither.log import address, troubles
+from dither.log.database import journal, refusals
 from dither.log.database.sql_tables import PREFIX
 
+IDLE = 60  # seconds after which a connection may have been dropped on the way, without a word
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
-NEWEST = "0003"  # the newest migration
+NEWEST = "0005"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
-
-
-_AGAIN = ("40001", "40P01")  # what PostgreSQL calls a transaction that may be tried again: not serial, or a deadlock
-_LOST = ("08", "57")  # the connection was lost, or the server stopped
-
-
-class Twice(Exception):
-    """A row that may be there once was there before. Another process was quicker."""
-
-
-class Crossed(OSError):
-    """Another transaction stood in the way. All of this one was taken back, and it may be tried again."""
 
 
 class Home:
@@ -47,19 +39,11 @@ class Home:
     def __init__(self, where: Any, *, wait: bool = True) -> None:
         """where : None, a path, or a URL of PostgreSQL; wait : whether a commit waits for the disk.
 
-        Raises ValueError for a URL of another database, and for a file that is no ledger.
+        Raises what `address.of` raises, and ValueError for a file that is no ledger.
         """
-        self.where = "memory" if where is None else str(where)
-        self.postgres = self.where.partition(":")[0].partition("+")[0] in ("postgresql", "postgres")
-        if "://" in self.where and not self.postgres:
-            raise ValueError(
-                f"a ledger lives in memory (None), in a file (a path) or in PostgreSQL (postgresql://...): "
-                f"got {where!r}"
-            )
-        if self.where == ":memory:":
-            raise ValueError("a ledger in memory is Ledger(None), and ':memory:' is a name that SQLite has for it")
-        # without links, and absolute: SQLite has the journal beside the file itself, and a process may change its place
-        self.file = None if where is None or self.postgres else Path(os.path.realpath(where))
+        self._address, self._sealed = address.of(where), False  # whether a file can only be read
+        self.where, self.file = self._address.shown, self._address.file  # what messages say; the path of the file
+        self.postgres = self._address.kind == "postgres"
         if self.file is not None and self.file.is_dir():
             raise ValueError(f"{self.file} is a folder: a ledger is one file. A folder that Log wrote is taken over")
         if self.file is not None and not self.file.parent.is_dir():
@@ -67,13 +51,24 @@ class Home:
         self._lock, self._wait = threading.RLock(), wait
         self._reads, self._read = 0, threading.Condition()  # how many readers there are
         self.lost = 0  # how often the database failed
+        self.troubles = troubles.Troubles()
+        self.mark = 0  # of what this process knows of the things that change rarely (`lessons.Changes`)
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
+        self._written_at = 0.0  # by time.monotonic(), when it was last used
+        self._together: tuple[int, sa.Connection] | None = None  # a thread, and the transaction of all that it does
         self._parents: list[Any] = []
         self._engine = self._new_engine()
+        self._preparing, self._prepared = False, False  # whether the migrations run now, and have run
+        self._began = False  # whether it was a ledger before
+        self._file: journal.Identity | None = None  # for which they have
+        self._written_to: journal.Identity | None = None  # the file that the writer has open
+        self._unwiped, self._wiping = False, troubles.Pause()  # whether the journal has what was erased
         try:
-            self._prepare()
+            self._ready()
+            self._unwiped = self._has_erased()
+            self.wipe()
         except BaseException:
             self.close()
             raise
@@ -82,21 +77,25 @@ class Home:
     def _new_engine(self) -> sa.Engine:
         if self.postgres:
             errors.imported("psycopg", "psycopg", extra="postgres")
-            url = sa.make_url(self.where).set(drivername="postgresql+psycopg")
-            self.where = url.render_as_string(hide_password=True)
-            engine = sa.create_engine(url, paramstyle="format", pool_pre_ping=True)
-            if not self._wait:
-                sa.event.listen(engine, "connect", _careless)
-            return engine
+            options = self._address.options  # beside the URL of the engine, which is shown in places
+            more: dict[str, Any] = {"connect_args": options, "paramstyle": "format", "pool_pre_ping": True}
+            return sa.create_engine("postgresql+psycopg://", **more)
+        self._sealed = self.file is not None and self.file.exists() and not _writable(self.file)
         settings: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "timeout": WAIT}
         pool: Any = sa.StaticPool if self.file is None else sa.QueuePool
-        url = sa.URL.create("sqlite", database=None if self.file is None else str(self.file))
-        engine = sa.create_engine(url, connect_args=settings, poolclass=pool)
+        if self._sealed:
+            engine = sa.create_engine("sqlite://", creator=lambda: self._to_read(settings), poolclass=sa.NullPool)
+        else:
+            url = sa.URL.create("sqlite", database=None if self.file is None else str(self.file))
+            engine = sa.create_engine(url, connect_args=settings, poolclass=pool)
         sa.event.listen(engine, "connect", self._opened)
         sa.event.listen(engine, "begin", _begun)
         return engine
 
-    def _opened(self, connection: Any, _: Any) -> None:
+    def _opened(self, connection: Any, record: Any) -> None:
+        record.info["file"] = None if self.file is None else journal.identity(self.file)
+        if self._sealed:
+            return
         for pragma in (
             "journal_mode=WAL",
             "synchronous=NORMAL",
@@ -105,34 +104,139 @@ class Home:
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
 
+    def _to_read(self, settings: dict[str, Any]) -> Any:
+        """A connection to a file that this user may only read. It makes no journal, which its owner could not write to.
+
+        Where there is a journal, another process has the file open, and it is read with the file.
+        """
+        assert self.file is not None
+        how = "mode=ro" if Path(f"{self.file}-wal").exists() else "immutable=1"
+        return sqlite3.connect(f"{self.file.as_uri()}?{how}", uri=True, **settings)
+
     @contextlib.contextmanager
     def writing(self, *, later: bool = False) -> Iterator[sa.Connection]:
         """A transaction that writes. It is committed, and on the disk, when the block ends without an error.
 
         later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
         """
-        options: dict[str, Any] = {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
+        if (mine := self._mine()) is not None:
+            yield mine
+            return
+        if self._sealed:
+            raise refusals.sealed(self.where)
         with self._lock, self._told("written"):
-            connection = self._writer or self._engine.connect().execution_options(**options)
-            self._writer = None
+            now = self._ready()
+            connection = self._to_write()
             try:
                 if not self.postgres:
                     self.driver(connection).execute("BEGIN IMMEDIATE")  # by SQLAlchemy it takes twice as long
+                elif not self._wait:  # for this transaction, as a pooler may give the session to others
+                    self.driver(connection).execute("SET LOCAL synchronous_commit = off")
                 if self._journal is not None:
-                    self._journal.hold()
+                    self._journal.hold(self._written_to, now)
                 yield connection
                 (connection if connection.in_transaction() else self.driver(connection)).commit()
             except journal.Removed:
-                connection.close()
+                self._give_back(connection)
                 self._engine.dispose()  # the next call opens what is there now
+                self.lost += 1
                 raise
             except BaseException:
-                connection.close()
+                self._give_back(connection)
                 raise
-            self._writer = connection  # it stays open, as getting another takes as long as the writing
+            # it stays open, as getting another takes as long as the writing
+            self._writer, self._written_at = connection, time.monotonic()
             number = self._journal.wrote() if self._journal is not None else 0
         if not later:
             self.reach(number)
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """One transaction for all that this thread reads and writes in the block: all of it is there, or nothing."""
+        with self.writing() as connection:
+            self._together = threading.get_ident(), connection
+            try:
+                yield
+            finally:
+                self._together = None
+
+    def _mine(self) -> sa.Connection | None:
+        """The transaction of all that this thread does; None where each has its own."""
+        together = self._together
+        return together[1] if together is not None and together[0] == threading.get_ident() else None
+
+    def _ready(self) -> journal.Identity | None:
+        """Run the migrations that are missing, where this may be another database than that for which they ran.
+
+        -> which file it is now; None: it is in no file. Raises Removed where there is none any more.
+        """
+        file = None if self.file is None else journal.identity(self.file)
+        if self._preparing or (self._prepared and file == self._file):
+            return file
+        with self._lock:
+            if self._journal is not None and self._file is not None:
+                self._journal.fits(self._file, file)
+            self._preparing = True
+            try:
+                self._prepare()
+            finally:
+                self._preparing = False
+            file = None if self.file is None else journal.identity(self.file)
+            self._prepared, self._began, self._file = True, True, file
+        return file
+
+    def moved(self, before: int, mark: int) -> None:
+        """Say that this process has made a change, in a transaction that found the mark `before` it.
+
+        If it knew all changes up to there, it knows this one too.
+        """
+        if self.mark == before:
+            self.mark = mark
+
+    def _to_write(self) -> sa.Connection:
+        """The connection of the last writing, or another one, where none is open or the server has closed it."""
+        connection, self._writer = self._writer, None
+        if connection is not None and self.postgres and not self._alive(self.driver(connection)):
+            connection.invalidate()
+            connection.close()
+            self.lost += 1  # what comes next may be another server
+            connection = None
+        if connection is None:
+            options: dict[str, Any] = (
+                {"isolation_level": "READ COMMITTED"} if self.postgres else {"dither_writes": True}
+            )
+            connection = self._engine.connect().execution_options(**options)
+            self._written_to = connection.info.get("file")
+        return connection
+
+    def _alive(self, driver: Any) -> bool:
+        """Whether the connection that was last used for writing is open still.
+
+        A server, or a pooler, that closes it says so: there is something to read. A network that drops it says nothing.
+        """
+        if driver.closed:
+            return False
+        with selectors.DefaultSelector() as selector:
+            selector.register(driver.fileno(), selectors.EVENT_READ)
+            heard = selector.select(0)
+        if not heard and time.monotonic() - self._written_at < IDLE:
+            return True
+        try:
+            self._engine.dialect.do_ping(driver)
+        except self._driver.Error:
+            return False
+        return True
+
+    def _give_back(self, connection: sa.Connection) -> None:
+        """End a transaction without a commit. A connection that cannot do it, as the server is gone, is closed."""
+        try:
+            (connection if connection.in_transaction() else self.driver(connection)).rollback()
+            if self.postgres:
+                self.driver(connection).read_only = None  # as the server says: some sessions may only read
+        except Exception:  # the pool would try it again, and log it
+            if self.shared:
+                connection.invalidate()
+        connection.close()
 
     @property
     def written(self) -> int:
@@ -150,16 +254,42 @@ class Home:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A transaction that sees one moment of the database."""
+        if (mine := self._mine()) is not None:
+            yield mine
+            return
         with contextlib.ExitStack() as stack:
             if not self.shared:
                 stack.enter_context(self._lock)  # in memory there is one connection
             stack.enter_context(self._counted())
             stack.enter_context(self._told("read"))
-            connection = stack.enter_context(self._engine.connect())
-            if self.postgres:
-                connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            stack.enter_context(connection.begin())
-            yield connection
+            if self._sealed:
+                stack.enter_context(self._unchanged())
+            file = self._ready()
+            connection = self._engine.connect()
+            if connection.info.get("file") != file:  # it was opened before the file was replaced
+                connection.invalidate()
+                connection.close()
+                self._engine.dispose()
+                connection = self._engine.connect()
+            try:
+                if self.postgres:
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+                    self.driver(connection).read_only = True
+                connection.begin()
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    @contextlib.contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise OSError where a file that is read without a lock, as there is no journal, was written in the block."""
+        assert self.file is not None
+        before, journal_there = self.file.stat(), Path(f"{self.file}-wal").exists()
+        yield
+        after = self.file.stat()
+        same = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
+        if not journal_there and not (same and not Path(f"{self.file}-wal").exists()):
+            raise OSError(f"the ledger in {self.where} was written to while it was read: call again")
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -177,30 +307,19 @@ class Home:
     def _told(self, done: str) -> Iterator[None]:
         try:
             yield
-        except (sa.exc.DatabaseError, self._driver.DatabaseError) as error:
+        except (sa.exc.DatabaseError, self._driver.DatabaseError, sa.exc.NoResultFound) as error:
+            self._address.purge(error)
             reason = getattr(error, "orig", error)
-            if isinstance(reason, self._driver.IntegrityError):
-                raise Twice(str(reason)) from None
-            if isinstance(reason, (self._driver.ProgrammingError, self._driver.DataError)):
+            refusal = refusals.of(reason, self._driver, done=done, where=self.where, postgres=self.postgres)
+            if refusal is None:
                 raise
-            words = str(reason).strip().splitlines()[0] if str(reason).strip() else repr(reason)
-            if any(sign in words for sign in ("not a database", "malformed")):
-                raise ValueError(
-                    f"{self.where} is not a ledger, or a damaged one ({words}): restore it from a backup"
-                ) from None
-            self.lost += 1
-            state = getattr(reason, "sqlstate", None) or ""
-            if state in _AGAIN:
-                raise Crossed(
-                    f"another transaction stood in the way of a call to the ledger in {self.where} ({words}): nothing "
-                    f"of the call is there. Call again"
-                ) from None
-            lost = self.postgres and state[:2] in ("", *_LOST)
-            sure = "if the connection was lost in the commit, all of the call is there, else " * lost
-            raise OSError(
-                f"the ledger in {self.where} could not be {done} ({words}): {sure}nothing of the "
-                f"call is there. Make the database reachable and writable, with room, and call again"
-            ) from None
+            if isinstance(refusal, OSError):
+                self.lost += 1
+            if isinstance(refusal, (FileNotFoundError, refusals.Older)):  # look at its tables again
+                self._prepared = False
+            if self.postgres and isinstance(refusal, PermissionError):
+                self._engine.dispose()  # the address may lead to another server by the next call
+            raise refusal from None
 
     @property
     def _driver(self) -> Any:
@@ -216,18 +335,22 @@ class Home:
         cursor = self.driver(connection).execute(text, [parameters[name] for name in names])
         return cursor.fetchall() if cursor.description is not None else []
 
-    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-        """Insert rows, with their values in the order of the columns."""
+    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
+        """Insert rows, with their values in the order of the columns; -> what the statement returns for a single row.
+
+        None: there are none or several, or it returns nothing.
+        """
         if not rows:
-            return
+            return None
         text, names = self._texts.get(statement) or self._compiled(statement, columns)
         if list(names) != columns:
             raise ValueError(f"the parameters {names} are not in the order {columns}")
         with contextlib.closing(self.driver(connection).cursor()) as cursor:
             if len(rows) == 1:
                 cursor.execute(text, rows[0])
-            else:
-                cursor.executemany(text, rows)
+                return None if cursor.description is None else cursor.fetchone()
+            cursor.executemany(text, rows)
+        return None
 
     def _compiled(self, statement: Any, columns: list[str] | None = None) -> tuple[str, tuple[str, ...]]:
         compiled = statement.compile(self._engine, column_keys=columns)
@@ -258,11 +381,49 @@ class Home:
         if self._journal is not None and not self._wait:
             self._journal.sync()
 
-    def truncate(self) -> None:
-        """Let no copy of what was erased stay in the journal of a SQLite file."""
-        if self.file is not None:
-            with self._lock, self._told("written"), self._engine.connect() as connection:
-                self.driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def erased(self) -> None:
+        """Let no copy of what was erased stay in the journal of a SQLite file.
+
+        A reader of an earlier moment needs the journal, and nobody waits for it: then that is a trouble, and later
+        calls do it, or the next opening.
+        """
+        self._unwiped = self.file is not None
+        self._wiping.passed()
+        self.wipe()
+        if self._unwiped:
+            self.troubles.add(
+                "erasing",
+                f"copies of what was erased are still in the journal {self.file}-wal, since a reader of an earlier "
+                f"moment has it open: they go with one of the next writes, or with the next opening",
+            )
+
+    def wipe(self) -> None:
+        """Empty the journal, where it has what was erased and nobody reads it. No call fails for it."""
+        if not self._unwiped or not self._wiping.over:
+            return
+        try:
+            self._unwiped = self._busy()
+        except (OSError, ValueError) as reason:
+            self.troubles.add("erasing", f"the journal could not be emptied ({troubles.in_words(reason)})", reason)
+        if self._unwiped:
+            self._wiping.failed()
+
+    def _busy(self) -> bool:
+        """Move the journal into the file, and cut it to nothing; -> whether a reader was in the way."""
+        with self._lock, self._told("written"), self._engine.connect() as connection:
+            driver = self.driver(connection)
+            driver.execute("PRAGMA busy_timeout=0")
+            try:
+                return bool(driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            finally:
+                driver.execute(f"PRAGMA busy_timeout={WAIT * 1000}")
+
+    def _has_erased(self) -> bool:
+        """Whether the journal may have what was erased, by a process that has ended before it could empty it."""
+        if self.file is None or not os.path.exists(f"{self.file}-wal") or not os.path.getsize(f"{self.file}-wal"):
+            return False
+        with self.reading() as connection:
+            return bool(connection.scalar(sa.text(f"SELECT erased FROM {PREFIX}lease")))
 
     def close(self) -> None:
         """Sync, and close all connections.
@@ -300,8 +461,10 @@ class Home:
         """In the child of a fork: leave the parent's connections alone, and make new ones."""
         self._lock = threading.RLock()
         self._reads, self._read = 0, threading.Condition()
+        self._together = None
         self._parents.append(self._writer)  # of PostgreSQL: closing it would end the parent's
         self._writer = None
+        self._preparing = False
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._engine.dispose(close=False)
         if self.shared:
@@ -310,8 +473,11 @@ class Home:
     def _prepare(self) -> None:
         """Make the tables, or bring them to the newest migration. One process does it, the others wait."""
         with self.reading() as connection:
-            if self._version(connection) == NEWEST:
-                return
+            version = self._version(connection)
+        if version == NEWEST:
+            return
+        if version is None and self._began:
+            raise refusals.deleted(self.where)
         with self.writing() as connection:
             if self.postgres:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_MIGRATING})"))
@@ -336,10 +502,9 @@ class Home:
         return None
 
 
-def _careless(connection: Any, _: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SET synchronous_commit = off")
-    connection.commit()
+def _writable(file: Path) -> bool:
+    """Whether this user may write to a file and to its folder, which has the journal."""
+    return os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
 
 
 def _begun(connection: sa.Connection) -> None:

@@ -15,12 +15,25 @@ built on a lost commit is lost with it, and neither was answered.
 import os
 import threading
 from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
 
 _sync = getattr(os, "fdatasync", os.fsync)  # the times of the file may come later, its length does not
 
 
 class Removed(OSError):
-    """The journal that a connection writes to has no name any more."""
+    """The file or the journal that a connection writes to has no name any more."""
+
+
+Identity: TypeAlias = tuple[int, int]  # device and number of a file, by which it is known under any name
+
+
+def identity(path: Any) -> Identity | None:
+    """Which file a name leads to now; None: to none."""
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return there.st_dev, there.st_ino
 
 
 class Journal:
@@ -36,33 +49,63 @@ class Journal:
 
     def __init__(self, file: Path) -> None:
         """file : of the database, without links: SQLite has the journal beside the file that a link leads to."""
-        self._path, self._lock = f"{file}-wal", threading.Lock()
+        self._file, self._path, self._lock = file, f"{file}-wal", threading.Lock()
         self._handle: int | None = None
         self.written = 0  # how many commits this process has made
         self._synced = 0  # so many of them are on the disk
         self._failed: OSError | None = None
 
-    def hold(self) -> None:
+    def hold(self, file: Identity | None, now: Identity | None) -> None:
         """Have the journal open. It is called in a transaction that writes, before the commit: then there is a journal,
         and nobody may remove it.
 
-        Raises Removed where its name leads to nothing, or to another file than before.
+        file : which one the connection has open; now : to which one its name leads
+
+        Raises Removed where the name of the file or of the journal leads to nothing, or to another file than before.
         """
-        try:
-            there = os.stat(self._path)
-        except FileNotFoundError:
-            self._gone()
+        there = identity(self._path)
+        if file != now and there is not None and there == self._held():
+            self._left()
+        if file != now:
+            self._gone(f"the file {self._file} was removed or replaced while the ledger was open")
+        if there is None:
+            self._gone(
+                f"the journal {self._path} was removed or replaced while the ledger was open (or its disk cannot have "
+                f"one: WAL needs a local disk)"
+            )
         if self._handle is None:
             self._handle = os.open(self._path, os.O_RDWR)
-        elif not os.path.samestat(os.fstat(self._handle), there):
-            self._gone()
+        elif self._held() != there:
+            self._gone(f"the journal {self._path} was removed or replaced while the ledger was open")
 
-    def _gone(self) -> None:
+    def fits(self, file: Identity | None, now: Identity | None) -> None:
+        """Raise Removed where a connection that is to be opened would find no file, or the journal of another one.
+
+        file : the last that was open; now : the one to which its name leads
+        """
+        if now is None:
+            self._gone(f"the file {self._file} was removed while the ledger was open")
+        if file != now:
+            if self._handle is not None and identity(self._path) == self._held():
+                self._left()
+            self.close()
+
+    def _held(self) -> Identity | None:
+        if self._handle is None:
+            return None
+        there = os.fstat(self._handle)
+        return there.st_dev, there.st_ino
+
+    def _gone(self, what: str) -> NoReturn:
         self.close()
+        raise Removed(f"{what}: nothing of the call is there. Put the ledger back, with its journal, and call again")
+
+    def _left(self) -> NoReturn:
+        """The journal stays open here, so that it is known as long as it is there."""
         raise Removed(
-            f"the journal {self._path} was removed or replaced while the ledger was open (or its disk cannot have one: "
-            f"WAL needs a local disk): nothing of the call is there. Put the ledger back, with its journal, and call "
-            f"again"
+            f"the file {self._file} was replaced while the ledger was open, and {self._path} is still the journal of "
+            f"the file before, from which SQLite would take pages: nothing of the call is there. Remove {self._path} "
+            f"and {self._file}-shm, and call again"
         )
 
     def wrote(self) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.log.database import sql_tables
+from dither.log.database import lessons, sql_tables
 
 _SETTING = sql_tables.settings.c
 
@@ -41,4 +41,5 @@ def settle(connection: sa.Connection, **values: Any) -> dict[str, Any]:
     new = {name: value for name, value in values.items() if value is not None and name not in about}
     if new:
         put(connection, "about", about | new)
+        lessons.changed(connection)
     return about | new

@@ -8,8 +8,14 @@ One process learns at a time. It holds the lease: a row with its name, a fence a
 new holder. Each transaction that makes a batch or a snapshot locks the lease where holder and fence are still its own,
 and does nothing else if they are not. So a learner that was paused for longer than its lease writes nothing, whatever
 it believes. Now and then it renews the lease.
+
+A ledger may be another one than a moment ago: restored from a backup, replaced, or failed over to a server that lacks
+the latest commits. So each batch has a mark, a random number, and so has all that changes rarely (`Changes`). A batch
+with a number and a mark is in one history alone, after the same batches. Whoever learns or decides compares the marks
+that it knows with those of the ledger, in the transaction that writes.
 """
 
+import secrets
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -23,9 +29,20 @@ _DECISION, _REWARD, _LEASE = sql_tables.decisions.c, sql_tables.rewards.c, sql_t
 _BATCH, _SNAPSHOT = sql_tables.batches.c, sql_tables.snapshots.c
 MOST = 10_000  # rewards in one batch
 _MINE = (_LEASE.holder == sa.bindparam("holder")) & (_LEASE.fence == sa.bindparam("fence_"))
-_CHANGES = (_LEASE.erased, _LEASE.arms, _LEASE.shadow)
-_RENEW = sa.update(sql_tables.lease).where(_MINE).values(expires=sa.bindparam("until")).returning(*_CHANGES)
-_CHECK = sa.select(*_CHANGES).where(_MINE).with_for_update()
+MARK = sa.func.coalesce(_BATCH.mark, _BATCH.time)  # of a batch: an older dither made batches without one
+_CHANGES = (_LEASE.erased, _LEASE.arms, _LEASE.shadow, _LEASE.mark)
+_STANDING = (
+    *_CHANGES,
+    sa.select(MARK).where(_BATCH.number == sa.bindparam("batch_")).scalar_subquery(),
+    sa.select(sa.func.max(_BATCH.number)).scalar_subquery(),
+)
+_RENEW = (
+    sa.update(sql_tables.lease)
+    .where(_MINE)
+    .values(expires=sa.bindparam("until"), length=sa.bindparam("length_"))
+    .returning(*_STANDING)
+)
+_CHECK = sa.select(*_STANDING).where(_MINE).with_for_update(of=sql_tables.lease)
 _NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
 
 
@@ -39,6 +56,7 @@ class Batch(NamedTuple):
     at: np.ndarray  # (n,) times of the decisions, in seconds since 1970
     grown: int | None = None  # how many slots the bandit has from here on; None: as before
     odd: int = 0  # rewards that no bandit of this ledger can learn, of another width or without a slot
+    mark: int | None = None  # None: the ledger has no such batch
 
 
 class Changes(NamedTuple):
@@ -47,6 +65,23 @@ class Changes(NamedTuple):
     erased: int  # number of the last erasure, 0 before the first: a state from before it is not to be used
     arms: int  # version of the catalogue
     shadow: int  # number of the shadow
+    mark: int  # of the last change of these, of budgets, and of what the ledger says of itself
+
+
+class LedgerStanding(NamedTuple):
+    """Where a ledger stands, for one who has learnt the batches up to some number."""
+
+    changes: Changes
+    mark: int | None  # of the batch of that number; None: there is none
+    last: int  # the number of the last batch, 0 before the first
+
+
+class DecisionBasis(NamedTuple):
+    """What a decision was made from. It is compared with the ledger where the decision is stored (`committing`)."""
+
+    batch: int  # the last that was learnt
+    mark: int | None  # of this batch
+    changes: int  # mark of the changes
 
 
 class Lease(NamedTuple):
@@ -59,41 +94,60 @@ class Lease(NamedTuple):
 
 def hold(connection: sa.Connection) -> None:
     """Keep learners from writing until this transaction ends."""
-    connection.execute(sa.select(_LEASE.fence).with_for_update())
+    connection.execute(sa.select(_LEASE.fence).with_for_update()).one()
 
 
-def free(connection: sa.Connection, home: Home, holder: str) -> bool:
+def free(connection: sa.Connection, home: Home, holder: str, seconds: float) -> bool:
     """Whether the lease could be taken now. It looks without a lock, so that nobody waits."""
-    row = connection.execute(sa.select(_LEASE.holder, _LEASE.expires)).one()
-    return row.holder in ("", holder) or row.expires <= home.now(connection)
+    row = connection.execute(sa.select(_LEASE.holder, _LEASE.expires, _LEASE.length)).one()
+    return row.holder in ("", holder) or not _valid(row, home.now(connection), seconds)
+
+
+def _valid(row: Any, now: int, seconds: float) -> bool:
+    """Whether a lease holds. One that ends further ahead than it is long was taken while the clock was ahead."""
+    length = int(seconds * 1e6) if row.length is None else row.length
+    return bool(now < row.expires <= now + length)
 
 
 def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> Lease | None:
     """The lease, where nobody else has it; else None."""
-    now = home.now(connection)
-    row = connection.execute(sa.select(_LEASE.holder, _LEASE.fence, _LEASE.expires).with_for_update()).one()
-    if row.holder not in ("", holder) and row.expires > now:
+    now, length = home.now(connection), int(seconds * 1e6)
+    fields = sa.select(_LEASE.holder, _LEASE.fence, _LEASE.expires, _LEASE.length)
+    row = connection.execute(fields.with_for_update()).one()
+    if row.holder not in ("", holder) and _valid(row, now, seconds):
         return None
     lease = Lease(holder, row.fence + (row.holder != holder), seconds)
-    new = dict(holder=holder, fence=lease.fence, expires=now + int(seconds * 1e6))
+    new = dict(holder=holder, fence=lease.fence, expires=now + length, length=length)
     connection.execute(sa.update(sql_tables.lease).values(new))
     return lease
 
 
-def renew(connection: sa.Connection, home: Home, lease: Lease) -> Changes | None:
+def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> LedgerStanding | None:
     """Renew the lease where it is still the holder's; it is then locked until the transaction ends.
 
-    -> what has changed so far; None where the lease is another's
+    batch : the last that the holder has learnt
+    -> where the ledger stands; None where the lease is another's
     """
-    until = home.now(connection) + int(lease.seconds * 1e6)
-    rows = home.quick(connection, _RENEW, holder=lease.holder, fence_=lease.fence, until=until)
-    return Changes(*rows[0]) if rows else None
+    length = int(lease.seconds * 1e6)
+    mine = dict(holder=lease.holder, fence_=lease.fence, batch_=batch)
+    rows = home.quick(connection, _RENEW, until=home.now(connection) + length, length_=length, **mine)
+    return _standing(rows[0]) if rows else None
 
 
-def check(connection: sa.Connection, home: Home, lease: Lease) -> Changes | None:
+def check(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> LedgerStanding | None:
     """Like `renew`, but the lease is not made longer. Nothing is written, so it is quicker."""
-    rows = home.quick(connection, _CHECK, holder=lease.holder, fence_=lease.fence)
-    return Changes(*rows[0]) if rows else None
+    rows = home.quick(connection, _CHECK, holder=lease.holder, fence_=lease.fence, batch_=batch)
+    return _standing(rows[0]) if rows else None
+
+
+def standing(connection: sa.Connection, batch: int) -> LedgerStanding:
+    """Where the ledger stands, for one who has learnt the batches up to this one."""
+    return _standing(connection.execute(sa.select(*_STANDING), {"batch_": batch}).one())
+
+
+def _standing(row: Any) -> LedgerStanding:
+    *changes, mark, last = row
+    return LedgerStanding(Changes(*changes), mark, last or 0)
 
 
 def release(connection: sa.Connection, lease: Lease) -> None:
@@ -111,12 +165,14 @@ def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
     ).rowcount
 
 
-def number(
-    connection: sa.Connection, home: Home, lease: Lease, batch: int, rows: int, slots: int | None = None
-) -> None:
-    """Record a batch of so many rows. slots : how many the bandit has from this batch on; None: as before"""
-    now = home.now(connection)
-    home.quick(connection, _NUMBER, number=batch, time=now, rows=rows, fence=lease.fence, slots=slots)
+def number(connection: sa.Connection, home: Home, lease: Lease, batch: int, rows: int, slots: int | None = None) -> int:
+    """Record a batch of so many rows; -> its mark.
+
+    slots : how many the bandit has from this batch on; None: as before
+    """
+    mark, now = secrets.randbits(63), home.now(connection)
+    home.quick(connection, _NUMBER, number=batch, time=now, rows=rows, fence=lease.fence, slots=slots, mark=mark)
+    return mark
 
 
 def last(connection: sa.Connection) -> int:
@@ -124,19 +180,46 @@ def last(connection: sa.Connection) -> int:
     return connection.scalar(sa.select(sa.func.max(_BATCH.number))) or 0
 
 
-def batch(connection: sa.Connection, number: int, dim: int, slotted: bool) -> Batch:
+def slots(connection: sa.Connection) -> int:
+    """How many disjoint slots a batch has given the bandit; 0: it has those with which it began."""
+    return connection.scalar(sa.select(sa.func.max(_BATCH.slots))) or 0
+
+
+def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
+    """The first batch of which a reward is corrected in the batches after one, up to another; None: none is."""
+    later, lesson = sql_tables.rewards.alias(), sql_tables.rewards.alias()
+    both = (lesson.c.decision == later.c.decision) & (lesson.c.seq < later.c.seq) & _lesson(lesson) & _lesson(later)
+    fields = sa.select(sa.func.min(lesson.c.batch)).select_from(later).join(lesson, both)
+    return connection.scalar(fields.where(later.c.batch > after, later.c.batch <= to))
+
+
+def _lesson(rewards: Any) -> sa.ColumnElement[bool]:
+    """Whether a row of the table of rewards is a lesson, or another reward for one."""
+    return sql_tables.teaches(rewards.c.standing) & (rewards.c.part == "")
+
+
+def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto: int) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features.
 
     slotted : whether the bandit has disjoint slots
+    upto : a batch: of the rewards of one decision the latest up to it counts, so a correction in it or before it
     """
-    columns: list[Any] = [_DECISION.x, _DECISION.slot, _REWARD.reward, _DECISION.time]
+    other = sql_tables.rewards.alias()
+    others = _lesson(other) & (other.c.decision == _REWARD.decision)
+    latest = sa.select(other.c.reward).where(others, other.c.batch <= upto).order_by(other.c.seq.desc()).limit(1)
+    first = ~sa.exists().where(others, other.c.seq < _REWARD.seq)
+    columns: list[Any] = [_DECISION.x, _DECISION.slot, latest.scalar_subquery(), _DECISION.time]
     fields = sa.select(*columns).join_from(sql_tables.rewards, sql_tables.decisions)
-    grown = connection.scalar(sa.select(_BATCH.slots).where(_BATCH.number == number))
-    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None)
-    return of_rows(number, connection.execute(fields.where(there).order_by(_REWARD.seq)).all(), dim, slotted, grown)
+    about = connection.execute(sa.select(_BATCH.slots, MARK).where(_BATCH.number == number)).first()
+    grown, mark = (None, None) if about is None else about
+    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None) & first
+    rows = connection.execute(fields.where(there).order_by(_REWARD.seq)).all()
+    return of_rows(number, rows, dim, slotted, grown, mark)
 
 
-def of_rows(number: int, rows: Iterable[Any], dim: int, slotted: bool, grown: int | None = None) -> Batch:
+def of_rows(
+    number: int, rows: Iterable[Any], dim: int, slotted: bool, grown: int | None = None, mark: int | None = None
+) -> Batch:
     """A batch of rows of x, slot, reward and time.
 
     Rows without x are left out. So are rows of another width, or with a slot where the bandit has none: they are `odd`.
@@ -147,12 +230,19 @@ def of_rows(number: int, rows: Iterable[Any], dim: int, slotted: bool, grown: in
     r = np.array([row[2] for row in fitting], dtype=np.float64)
     slots = np.array([row[1] for row in fitting], dtype=np.int64) if slotted else None
     at = np.array([row[3] for row in fitting], dtype=np.float64) / 1e6
-    return Batch(number, x, r, slots, at, grown, len(lessons) - len(fitting))
+    return Batch(number, x, r, slots, at, grown, len(lessons) - len(fitting), mark)
 
 
-def snapshot(connection: sa.Connection, *, after: int) -> Any:
-    """The latest snapshot of a batch later than `after`: batch, bytes, shadow, shadow_bytes; None: there is none."""
-    fields = sa.select(*[c for c in _SNAPSHOT if c.name not in ("time", "fence")]).where(_SNAPSHOT.batch > after)
+def snapshot(connection: sa.Connection, *, after: int, before: int | None = None) -> Any:
+    """The latest snapshot of a batch later than `after`, and earlier than `before`; None: there is none.
+
+    -> batch, bytes, shadow, shadow_bytes, mark (of its batch; None: of the beginning)
+    """
+    kept = [c for c in _SNAPSHOT if c.name not in ("time", "fence")]
+    fields = sa.select(*kept, MARK.label("mark")).outerjoin(sql_tables.batches, _BATCH.number == _SNAPSHOT.batch)
+    fields = fields.where(_SNAPSHOT.batch > after)
+    if before is not None:
+        fields = fields.where(_SNAPSHOT.batch < before)
     return connection.execute(fields.order_by(_SNAPSHOT.batch.desc()).limit(1)).first()
 
 
@@ -184,6 +274,14 @@ def changes(connection: sa.Connection) -> Changes:
     return Changes(*connection.execute(sa.select(*_CHANGES)).one())
 
 
-def changed(connection: sa.Connection, **to: int) -> None:
-    """Record a change: arms or shadow, with its number."""
-    connection.execute(sa.update(sql_tables.lease).values(to))
+def changed(connection: sa.Connection, **to: int) -> tuple[int, int]:
+    """Record a change: erased, arms or shadow, with its number. The lease is locked; -> the mark before it, and its."""
+    before, mark = connection.scalar(sa.select(_LEASE.mark)), secrets.randbits(63)
+    connection.execute(sa.update(sql_tables.lease).values(to | {"mark": mark}))
+    return before or 0, mark
+
+
+def erasure(connection: sa.Connection, number: int) -> tuple[Any, ...] | None:
+    """An erasure as it is recorded, by which it is known; None: there is none of that number."""
+    row = connection.execute(sa.select(sql_tables.erasures).where(sql_tables.erasures.c.number == number)).first()
+    return None if row is None else tuple(row)

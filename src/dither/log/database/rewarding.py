@@ -1,22 +1,26 @@
 """Rewards into the table, by the rules of `reward_rules`; and the horizon, when it passes."""
 
+import collections
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from dither.log import reward_rules
-from dither.log.database import sql_tables
+from dither.log import reward_rules, terms
+from dither.log.database import reward_terms, sql_tables
 from dither.log.database.entering import TOGETHER
 from dither.log.database.home import Home
-from dither.log.terms import Terms
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _COUNTS = sql_tables.counts(_REWARD.standing)
 _COLUMNS = ["decision", "part", "reward", "time", "standing", "batch"]
 _INSERT = sql_tables.rewards.insert()
-_LEARNT = ("counted", reward_rules.WHOLE)  # by whoever has written them; a default is learnt later
-_PAID = sa.select(_REWARD.part, _REWARD.reward).where(
-    _REWARD.decision == sa.bindparam("number"), _REWARD.standing == sa.literal_column("'counted'")
+_LEARNT = ("counted", reward_rules.WHOLE)  # by whoever has written them; a default and a correction are learnt later
+_STANDING = sql_tables.among(_REWARD.standing, ("counted", "default", reward_rules.CORRECTION, reward_rules.WHOLE))
+_PAID = (
+    sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward, _REWARD.standing)
+    .where(_REWARD.decision == sa.bindparam("number"), _STANDING)
+    .order_by(_REWARD.seq)
 )
 
 
@@ -27,6 +31,33 @@ class Sent(NamedTuple):
     reward: float
     part: str | None
     time: int  # microseconds
+    corrects: bool = False  # whether it takes the place of the one that counts
+
+
+class CountedParts:
+    """What counts for one decision, as its events come, in order."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[float]] = {}  # part -> the reward that counted, and its corrections
+        self.default: list[float] = []  # the default, and its corrections
+        self.whole = False  # whether the sum of the parts was kept
+
+    def take(self, part: str, r: float, standing: str) -> None:
+        """One event that counts."""
+        if standing == reward_rules.WHOLE:
+            self.whole = True
+        elif standing == "default" or (standing == reward_rules.CORRECTION and part not in self.parts):
+            self.default.append(r)
+        else:
+            self.parts.setdefault(part, []).append(r)
+
+    def of(self, part: str) -> list[float]:
+        """The reward of a part that counts, at the end, and those that it was before; [] where there is none."""
+        return self.parts.get(part) or ([] if part else self.default)
+
+    def total(self, part: str, r: float) -> float:
+        """The sum of all parts that count, with this reward for one of them."""
+        return reward_rules.total([*(values[-1] for name, values in self.parts.items() if name != part), r])
 
 
 class Standing(NamedTuple):
@@ -40,28 +71,30 @@ class Standing(NamedTuple):
     x: bytes | None
     slot: int | None
     time: int
+    terms: str  # JSON of its terms
 
 
-_FIELDS: list[Any] = [_DECISION[name] for name in Standing._fields]
+_TERMS = sa.select(sql_tables.changes.c.terms).where(sql_tables.changes.c.number == _DECISION.terms).scalar_subquery()
+_FIELDS: list[Any] = [*[_DECISION[name] for name in Standing._fields[:-1]], _TERMS.label("terms")]
 _FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 
 
 class Judge:
     """Says of the rewards of one transaction what becomes of each, and keeps the events to insert."""
 
-    def __init__(self, connection: sa.Connection, home: Home, terms: Terms, ids: list[str]) -> None:
+    def __init__(self, connection: sa.Connection, home: Home, ids: list[str]) -> None:
         """ids : of the decisions of all rewards to come. These decisions are locked until the transaction ends."""
-        self.terms = terms
         self.rows: list[tuple[Any, ...]] = []  # decision, part, reward, time, standing
         self.taught: list[tuple[Any, ...]] = []  # x, slot, reward, time of what teaches, in the order of the rows
         self._decisions: dict[str, Standing] = {}
-        self._paid: dict[tuple[int, str], float] = {}
+        self.later: list[tuple[Any, ...]] = []  # rows of which no transaction says that it learns them
+        self._paid: dict[int, CountedParts] = collections.defaultdict(CountedParts)  # by the numbers of the decisions
         ids = sorted(set(ids))  # in one order, so that no two processes wait for each other
         if len(ids) == 1:
             for row in home.quick(connection, _FIND, id=ids[0]):
                 one = Standing(*row)
                 self._decisions[one.id] = one
-                self._paid.update(((one.number, p), r) for p, r in home.quick(connection, _PAID, number=one.number))
+                self._take(home.quick(connection, _PAID, number=one.number))
             return
         for at in range(0, len(ids), TOGETHER):
             mine = _DECISION.id.in_(ids[at : at + TOGETHER])
@@ -69,87 +102,138 @@ class Judge:
             standing = [Standing(*row) for row in rows]
             self._decisions.update((row.id, row) for row in standing)
             numbers = [row.number for row in standing]
-            paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward)
-            counted = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
-            self._paid.update(((row.decision, row.part), row.reward) for row in connection.execute(paid.where(counted)))
+            paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward, _REWARD.standing)
+            mine = _REWARD.decision.in_(numbers)
+            self._take(connection.execute(paid.where(mine, _STANDING).order_by(_REWARD.seq)))
+
+    def _take(self, rows: Iterable[Any]) -> None:
+        for number, part, r, standing in rows:
+            if r is not None:  # erased
+                self._paid[number].take(part, r, standing)
 
     def refuse(self, sent: Sent) -> None:
-        """Raise LookupError for a reward that has no decision, or whose decision was erased."""
+        """Raise LookupError for a reward that has no decision, or whose decision was erased.
+
+        Raises ValueError for one that would make the reward of its decision one that it cannot have.
+        """
         row = self._decisions.get(sent.id)
         if row is None:
             raise reward_rules.unknown(sent.id)
         if row.erased is not None:
-            raise LookupError(f"decision {sent.id!r} was erased, with its reward: it takes no other")
+            raise reward_rules.erased(sent.id)
+        self._within(row, sent)
+
+    def _within(self, row: Standing, sent: Sent) -> None:
+        """Raise ValueError where the reward leaves the range: it, or the sum of the parts that have come so far."""
+        agreed, part, paid = terms.of_text(row.terms), sent.part or "", self._paid[row.number]
+        if sent.corrects and not paid.of(part):
+            what = f"reward for its part {part!r}" if part else "reward"
+            raise ValueError(
+                f"decision {sent.id!r} has no {what} that counts, so there is none to correct: reward(id, r)"
+            )
+        if agreed.reward_range is None or sent.reward in paid.parts.get(part, ()):
+            return
+        low, high = agreed.reward_range
+        total = paid.total(part, sent.reward) if agreed.rewards == "sum" else sent.reward
+        if not low <= total <= high:
+            summed = f", the sum of its parts so far {total!r}" * (total != sent.reward)
+            raise ValueError(
+                f"reward must lie in reward_range, {terms.words(agreed.reward_range)}, for decision {sent.id!r}; got "
+                f"{sent.reward!r}{summed}. Send it in the unit of the range, or let later decisions have another one: "
+                f"change(reward_range=...)"
+            )
 
     def answer(self, sent: Sent) -> str:
         """'counted', 'known', 'conflict' or 'late'."""
         row, part = self._decisions[sent.id], sent.part or ""
+        agreed, paid = terms.of_text(row.terms), self._paid[row.number]
+        if sent.corrects:
+            return self._corrected(row, sent, agreed.parts)
         passed = row.closed or (row.deadline is not None and sent.time > row.deadline)
-        counted = self._paid.get((row.number, part))
-        said = reward_rules.answer(sent.reward, counted=counted, late=passed and self.terms.late == "kept")
+        before = paid.parts.get(part, [])
+        counted = sent.reward if sent.reward in before else before[-1] if before else None
+        said = reward_rules.answer(sent.reward, counted=counted, late=passed and agreed.late == "kept")
         if said != "known":
             self.rows.append((row.number, part, sent.reward, sent.time, said))
         if said == "counted":
-            self._paid[row.number, part] = sent.reward
+            paid.take(part, sent.reward, said)
             if not part:
                 self.taught.append((row.x, row.slot, sent.reward, row.time))
-            elif self.terms.parts is not None and part in self.terms.parts:
-                self._completed(row, self.terms.parts, sent.time)
+            elif agreed.parts is not None and set(agreed.parts) <= paid.parts.keys():
+                total = paid.total(part, sent.reward)  # this part was the last that was missing
+                self.rows.append((row.number, "", total, sent.time, reward_rules.WHOLE))
+                self.taught.append((row.x, row.slot, total, row.time))
+                paid.whole = True
         return said
 
-    def _completed(self, row: Standing, parts: tuple[str, ...], time: int) -> None:
-        """Keep the sum of the parts, if this part was the last that was missing."""
-        paid = [self._paid.get((row.number, part)) for part in parts]
-        if None not in paid:
-            total = reward_rules.total(paid)  # type: ignore[arg-type]
-            self.rows.append((row.number, "", total, time, reward_rules.WHOLE))
-            self.taught.append((row.x, row.slot, total, row.time))
+    def _corrected(self, row: Standing, sent: Sent, parts: tuple[str, ...] | None) -> str:
+        """'counted', or 'known' where this counts already. A sum that was kept is kept anew."""
+        part, paid = sent.part or "", self._paid[row.number]
+        if paid.of(part)[-1] == sent.reward:
+            return "known"
+        self.later.append((row.number, part, sent.reward, sent.time, reward_rules.CORRECTION))
+        if part and parts is not None and paid.whole:
+            total = paid.total(part, sent.reward)
+            self.later.append((row.number, "", total, sent.time, reward_rules.WHOLE))
+        paid.take(part, sent.reward, reward_rules.CORRECTION)
+        return "counted"
 
 
 def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], batch: int | None = None) -> None:
     """Insert events: decision, part, reward, time, standing. batch : that of those that teach; a part has 0."""
-    numbered = [(*row, (0 if row[1] else batch) if row[4] in _LEARNT else None) for row in rows]
+    numbered = [(*row, 0 if row[1] else batch if row[4] in _LEARNT else None) for row in rows]
     home.many(connection, _INSERT, _COLUMNS, numbered)
 
 
-def _unpaid(terms: Terms) -> sa.ColumnElement[bool]:
+def _unpaid(parts: tuple[str, ...] | None) -> sa.ColumnElement[bool]:
     """Whether a decision waits for its reward, or for parts of it."""
-    ends = _COUNTS if not terms.parts else sql_tables.teaches(_REWARD.standing) & (_REWARD.part == "")
+    ends = _COUNTS if not parts else sql_tables.teaches(_REWARD.standing) & (_REWARD.part == "")
     return ~sa.exists().where(_REWARD.decision == _DECISION.number, ends)
 
 
 def _summed(connection: sa.Connection, numbers: list[int]) -> dict[int, float]:
     """The sums of the parts that count, of those decisions that have any; the default is none."""
-    mine = _REWARD.decision.in_(numbers) & (_REWARD.standing == "counted")
-    parts: dict[int, list[float]] = {}
-    for number, r in connection.execute(sa.select(_REWARD.decision, _REWARD.reward).where(mine)):
-        parts.setdefault(number, []).append(r)
-    return {number: reward_rules.total(paid) for number, paid in parts.items()}
+    standings = sql_tables.among(_REWARD.standing, ("counted", reward_rules.CORRECTION))
+    fields = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward).order_by(_REWARD.seq)
+    parts: dict[int, dict[str, float]] = {}
+    for number, part, r in connection.execute(fields.where(_REWARD.decision.in_(numbers), standings)):
+        parts.setdefault(number, {})[part] = r  # the latest of each
+    return {number: reward_rules.total(list(paid.values())) for number, paid in parts.items()}
 
 
-def expire(connection: sa.Connection, home: Home, terms: Terms, now: int) -> int:
-    """Close the decisions whose deadline is not after `now`. Those without a reward get the default; -> how many."""
-    due = ~_DECISION.closed & (_DECISION.deadline <= now)
-    numbers = list(connection.scalars(sa.select(_DECISION.number).where(due).order_by(_DECISION.id).with_for_update()))
-    unpaid: list[int] = []
-    ended: list[tuple[Any, ...]] = []
+def expire(connection: sa.Connection, home: Home, now: int) -> int:
+    """Close the decisions whose deadline is not after `now`. Those without a reward get the default; -> how many.
+
+    Each is judged by its own terms. Raises ValueError where no decision can have a deadline.
+    """
+    agreed = reward_terms.every(connection)
+    if all(one.horizon is None for one in agreed.values()):
+        raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
+    due = sa.select(_DECISION.number, _DECISION.terms).where(~_DECISION.closed, _DECISION.deadline <= now)
+    numbers = [
+        (row.number, agreed[row.terms]) for row in connection.execute(due.order_by(_DECISION.id).with_for_update())
+    ]
+    count, ended = 0, list[tuple[Any, ...]]()
     for at in range(0, len(numbers), TOGETHER):
-        mine = _DECISION.number.in_(numbers[at : at + TOGETHER])
-        waits = sa.select(_DECISION.number).where(mine, _unpaid(terms), _DECISION.erased.is_(None))
+        part = dict(numbers[at : at + TOGETHER])
+        mine, parts = _DECISION.number.in_(part), agreed[0].parts
+        waits = sa.select(_DECISION.number).where(mine, _unpaid(parts), _DECISION.erased.is_(None))
         waiting = list(connection.scalars(waits.order_by(_DECISION.number)))
-        some = _summed(connection, waiting) if terms.parts else {}
-        unpaid += [number for number in waiting if number not in some]
-        if terms.late == "kept":
-            ended += [(number, "", some[number], now, reward_rules.WHOLE) for number in waiting if number in some]
+        some = _summed(connection, waiting) if parts else {}
+        for number in waiting:
+            if number not in some:
+                count += 1
+                if part[number].default is not None:
+                    ended.append((number, "", part[number].default, now, "default"))
+            elif part[number].late == "kept":
+                ended.append((number, "", some[number], now, reward_rules.WHOLE))
         connection.execute(sa.update(sql_tables.decisions).where(mine).values(closed=True))
-    if terms.default is not None:
-        ended += [(number, "", terms.default, now, "default") for number in unpaid]
     insert(connection, home, ended)
-    return len(unpaid)
+    return count
 
 
-def pending(connection: sa.Connection, terms: Terms, after: int, limit: int) -> list[Any]:
+def pending(connection: sa.Connection, parts: tuple[str, ...] | None, after: int, limit: int) -> list[Any]:
     """The first decisions with a number above `after` that wait for a reward: number, id, time, deadline of each."""
-    waits = _unpaid(terms) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
+    waits = _unpaid(parts) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
     fields = sa.select(_DECISION.number, _DECISION.id, _DECISION.time, _DECISION.deadline).where(waits)
     return list(connection.execute(fields.order_by(_DECISION.number).limit(limit)))

@@ -26,8 +26,11 @@ def counts(standing: sa.Column) -> sa.ColumnElement[bool]:
 
 
 def teaches(standing: sa.Column) -> sa.ColumnElement[bool]:
-    """Whether an event may teach a bandit, as SQL without parameters. A part has batch 0: it never teaches alone."""
-    return among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE))
+    """Whether an event may teach a bandit, as SQL without parameters. A part has batch 0: it never teaches alone.
+
+    Of several of one decision the first is its lesson, and each later one is another reward for it (`lessons`).
+    """
+    return among(standing, (*reward_rules.COUNTS, reward_rules.WHOLE, reward_rules.CORRECTION))
 
 
 def among(standing: sa.Column, names: tuple[str, ...]) -> sa.ColumnElement[bool]:
@@ -53,15 +56,17 @@ decisions = sa.Table(
     *[
         sa.Column(name, _TYPES[schema.COLUMNS[name]], nullable=name not in _NEEDED, unique=name == "id")
         for name in schema.DECISION
+        if name != "learnt"  # which is the batch
     ],
     sa.Column("width", sa.Integer),  # d, the length of a row of features
     sa.Column("extra", sa.Text),  # JSON, the user's own columns by name
     sa.Column("x", Bytes),  # (d,) what a reward teaches: the features of the arm shown, or the context of the slots
     sa.Column("slot", sa.Integer),  # the slot that was shown, where the bandit has disjoint slots
-    sa.Column("batch", Whole),  # the bandit had learnt the batches up to this one
+    sa.Column("batch", Whole),  # the bandit had learnt the batches up to this one; the `learnt` of the log
     sa.Column("deadline", Whole),  # a reward after this moment is late
     sa.Column("closed", sa.Boolean, nullable=False),  # whether `expire` has found the deadline passed
     sa.Column("erased", Whole),  # number of the erasure that took the data
+    sa.Column("terms", Whole, nullable=False, server_default="0"),  # number of the terms of its rewards
 )
 sa.Index(
     PREFIX + "open",
@@ -69,6 +74,10 @@ sa.Index(
     sqlite_where=sa.text("NOT closed AND deadline IS NOT NULL"),
     postgresql_where=sa.text("NOT closed AND deadline IS NOT NULL"),
 )
+
+sa.Index(PREFIX + "times", decisions.c.time)
+_GONE = decisions.c.erased.is_not(None)
+sa.Index(PREFIX + "gone", decisions.c.time, sqlite_where=_GONE, postgresql_where=_GONE)
 
 rewards = sa.Table(
     PREFIX + "rewards",
@@ -96,6 +105,7 @@ batches = sa.Table(
     sa.Column("rows", sa.Integer, nullable=False),
     sa.Column("fence", Whole, nullable=False),  # of the learner that made it
     sa.Column("slots", sa.Integer),  # how many disjoint slots the bandit has from here on, where it has slots
+    sa.Column("mark", Whole),  # random: another history has another one; null: made by an older dither
 )
 
 snapshots = sa.Table(
@@ -119,6 +129,18 @@ lease = sa.Table(  # one row
     sa.Column("erased", Whole, nullable=False),  # number of the last erasure: a state from before it is not to be used
     sa.Column("arms", Whole, nullable=False, server_default="0"),  # version of the catalogue
     sa.Column("shadow", Whole, nullable=False, server_default="0"),  # number of the shadow, 0 before the first
+    sa.Column("mark", Whole, nullable=False, server_default="0"),  # random, new with each of these changes
+    sa.Column("length", Whole),  # of the lease, in microseconds; null: taken by an older dither
+    sa.Column("terms", Whole, nullable=False, server_default="0"),  # number of the terms of the decisions to come
+)
+
+changes = sa.Table(  # the terms of rewards, each time all of them (`log.terms`)
+    PREFIX + "changes",
+    metadata,
+    sa.Column("number", Whole, primary_key=True, autoincrement=False),  # 0: those with which the ledger began
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("terms", sa.Text, nullable=False),  # JSON
+    sa.Column("horizon", Whole),  # microseconds after which a reward is late; null: never
 )
 
 erasures = sa.Table(
