@@ -6,7 +6,7 @@ import pytest
 
 from fifty_digits import KINDS, check
 
-PROBLEMS = int(os.environ.get("DITHER_ORACLES", "60"))
+PROBLEMS = int(os.environ.get("DITHER_ORACLES", "40"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -15,4 +15,4 @@ def test_what_is_stated_is_what_50_digits_say_and_what_is_drawn(kind):
     answers = [answer for answer in answers if answer is not None]
     assert len(answers) > 0.9 * PROBLEMS
     assert [fault for fault, _ in answers if fault] == []
-    # Seen red with values that are not settled (curves), and with lines that are not (lines, lists, demands)
+    # Seen red with raw times that the bound of a GLM takes for one (curves 37)
