@@ -97,7 +97,7 @@ class Changes(NamedTuple):
     mark: int  # of the last change of these, of budgets, and of what the ledger says of itself
 
 
-class Standing(NamedTuple):
+class LedgerStanding(NamedTuple):
     """Where a ledger stands, for one who has learnt the batches up to some number."""
 
     changes: Changes
@@ -105,7 +105,7 @@ class Standing(NamedTuple):
     last: int  # the number of the last batch, 0 before the first
 
 
-class Basis(NamedTuple):
+class DecisionBasis(NamedTuple):
     """What a decision was made from. It is compared with the ledger where the decision is stored (`committing`)."""
 
     batch: int  # the last that was learnt
@@ -151,7 +151,7 @@ def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> 
     return lease
 
 
-def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> Standing | None:
+def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> LedgerStanding | None:
     """Renew the lease where it is still the holder's; it is then locked until the transaction ends.
 
     batch : the last that the holder has learnt
@@ -163,20 +163,20 @@ def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> St
     return _standing(rows[0]) if rows else None
 
 
-def check(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> Standing | None:
+def check(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> LedgerStanding | None:
     """Like `renew`, but the lease is not made longer. Nothing is written, so it is quicker."""
     rows = home.quick(connection, _CHECK, holder=lease.holder, fence_=lease.fence, batch_=batch)
     return _standing(rows[0]) if rows else None
 
 
-def standing(connection: sa.Connection, batch: int) -> Standing:
+def standing(connection: sa.Connection, batch: int) -> LedgerStanding:
     """Where the ledger stands, for one who has learnt the batches up to this one."""
     return _standing(connection.execute(sa.select(*_STANDING), {"batch_": batch}).one())
 
 
-def _standing(row: Any) -> Standing:
+def _standing(row: Any) -> LedgerStanding:
     *changes, mark, last = row
-    return Standing(Changes(*changes), mark, last or 0)
+    return LedgerStanding(Changes(*changes), mark, last or 0)
 
 
 def release(connection: sa.Connection, lease: Lease) -> None:
