@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.base import errors
+from dither.base import errors, notebook
 from dither.base.errors import Option, Refused
 from dither.base.workers import Workers, delayed
 from dither.log import reader, sources
@@ -21,7 +21,7 @@ from dither.ope.contributions import NamedEstimator, unsupported
 from dither.ope.evaluation import EvaluationNumbers, Events, Gap
 from dither.ope.intervals import Tally
 from dither.ope.question import BASE, PieceSums, Question, add, answer
-from dither.ope.result import Difference, Estimate
+from dither.ope.result import HEADS, Difference, Estimate, row_of
 from dither.ope.timed import Timed, in_order
 from dither.ope.unasked import UNKNOWN, Logging
 from dither.ope.verdicts import Verdict
@@ -40,6 +40,12 @@ class Evaluation(EvaluationNumbers):
     def notes(self) -> list[str]:
         """What a reader must know besides the verdicts."""
         return verdicts.notes(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each policy and estimator, the verdicts and the notes."""
+        rows = [(policy, *row_of(estimate)) for (policy, _), estimate in self.estimates.items()]
+        says = [f"{verdict.policy}: {verdict.text}" for verdict in self.verdicts()]
+        return notebook.table(["policy", *HEADS], rows, says=[*says, *self.notes()], texts=2)
 
 
 @dataclass(frozen=True)
