@@ -11,12 +11,17 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 
 
 def run(home, what="kills", n=5):
+    tried("--rounds", str(n), "--what", what, "--home", str(home), n=n)
+
+
+def tried(*options, n):
+    """Run it with these options, of which n rounds are expected."""
     path = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]}
     script = Path(__file__).parents[1] / "support" / "kills.py"
-    command = [sys.executable, "-W", "ignore", str(script), "--rounds", str(n), "--what", what, "--home", str(home)]
-    done = subprocess.run(command, env=path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = done.stdout.splitlines()
+    command = [sys.executable, "-W", "ignore", str(script), *options]
+    ended = subprocess.run(command, env=path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    lines = ended.stdout.splitlines()
     assert len(lines) == n
     assert int(lines[-1].split()[-3]) >= 5
 
@@ -32,6 +37,11 @@ def test_a_killed_process_loses_nothing_on_postgresql(postgres):
 
 def test_a_backup_that_is_put_back_under_load_takes_what_it_lost_and_no_more(tmp_path):
     run(tmp_path / "ledger.db", "restores", 3)
+    # seen red: decisions that are stored without a comparison of marks: "did not know batch"
+
+
+def test_a_server_that_is_put_back_under_load_takes_what_it_lost_and_no_more(postgres):
+    tried("--postgres", "--rounds", "0", "--restores", "2", n=2)
     # seen red: decisions that are stored without a comparison of marks: "did not know batch"
 
 

@@ -33,10 +33,13 @@ class Server:
     port = 5432  # names the socket
     names = itertools.count()
 
-    def __init__(self, *settings, of=None):
-        """of : a running server that this one is to be a replica of."""
+    def __init__(self, *settings, of=None, data=None, wal=None):
+        """of : a running server that this one is to be a replica of.
+
+        data, wal : empty folders for what it stores, and for its WAL, in files of 1 MB; None: in its own folder
+        """
         self.folder = Path(tempfile.mkdtemp(prefix="dither-pg-"))
-        self.data = self.folder / "data"
+        self.data = data or self.folder / "data"
         self._programs = programs()
         if os.getuid() == 0:
             shutil.chown(self.folder, USER)
@@ -47,7 +50,10 @@ class Server:
             return
         word = self.folder / "word"
         word.write_text(PASSWORD)
-        self._run(*f"initdb -D {self.data} -U dither -A scram-sha-256 --pwfile={word} -E UTF8 --no-sync".split())
+        apart = f"-X {wal} --wal-segsize=1" if wal else ""
+        self._run(
+            *f"initdb -D {self.data} -U dither -A scram-sha-256 --pwfile={word} -E UTF8 --no-sync {apart}".split()
+        )
         word.unlink()
         self.start()
 
@@ -56,12 +62,57 @@ class Server:
 
     def halt(self):
         """As if it were killed."""
-        if (self.data / "postmaster.pid").exists():
-            self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+        running = self.data / "postmaster.pid"
+        try:
+            if running.exists():
+                self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+        except RuntimeError:
+            if running.exists():  # else it has ended by itself meanwhile
+                raise
 
     def restart(self):
         self.halt()
         self.start()
+
+    def copy(self):
+        """Copy the folder of its data, while it is in use."""
+        shutil.rmtree(self.folder / "copy", ignore_errors=True)
+        self._run("pg_basebackup", "-D", self.folder / "copy", "-d", self.address(), "-c", "fast", "--no-sync")
+
+    def put_back_copy(self):
+        """Be stopped, and go on with the copy."""
+        self.halt()
+        shutil.rmtree(self.data)
+        self._run(shutil.which("cp"), "-a", self.folder / "copy", self.data)
+        self.start()
+
+    def dump(self, database):
+        """Write a database as statements, while it is in use."""
+        file = self.folder / "dump.sql"
+        self._run("pg_dump", "--clean", "--if-exists", "-f", file, "-d", self.address(database))
+
+    def put_back_dump(self, database):
+        """Have what was dumped, in one transaction; again, where PostgreSQL ended it as a deadlock."""
+        command = ["psql", "-q", "-X", "--single-transaction", "-v", "ON_ERROR_STOP=1"]
+        for _ in range(10):
+            try:
+                return self._run(*command, "-f", self.folder / "dump.sql", "-d", self.address(database))
+            except RuntimeError as error:
+                if "deadlock detected" not in str(error):
+                    raise
+        raise RuntimeError("ten deadlocks")
+
+    def use_up_wal(self, room):
+        """Write until the files that there are for WAL, of 1 MB each, have so many bytes left."""
+        now = "pg_current_wal_insert_lsn()"
+        ((files,),) = self.execute(f"SELECT count(*) FROM pg_ls_waldir() WHERE name >= pg_walfile_name({now})")
+        ((taken,),) = self.execute(f"SELECT file_offset FROM pg_walfile_name_offset({now})")
+        length = max(0, (files << 20) - taken - room)
+        self.execute(f"SELECT pg_logical_emit_message(true, 'full', repeat('x', {length}))")
+
+    def panics(self):
+        """How often it has ended all its processes."""
+        return (self.folder / "log").read_text().count("PANIC:")
 
     def follow(self, primary):
         """Be a replica of another server from now on."""

@@ -1,7 +1,7 @@
-"""Processes that decide and reward on one ledger while it suffers. Alone: tests/support/kills.py --rounds 50.
+"""Processes that decide and reward on one ledger while it suffers. Alone: kills.py --rounds 50, and with --postgres.
 
     kills      the processes are killed after a random number of calls
-    restores   a backup is put back while they work, by SQLite's backup API or in place of the file; then kills
+    restores   a backup is put back while they work (places.py says how); then kills
     full       the disk has no more room while they work, and later it has; then kills
 
 In each round processes are forked. Each opens `Live` on the home, and tells through a pipe of every call that has
@@ -11,13 +11,11 @@ shadow must be those of a replay, and each decision has the propensity that the 
 """
 
 import argparse
+import logging
 import os
 import random
 import resource
-import shutil
 import signal
-import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,11 +23,13 @@ from pathlib import Path
 
 import numpy as np
 
+import databases
 import dither
 from dither.features import Numeric
+from places import Address, Disk, File, Served, in_a_child
 
 PROCESSES, CALLS = 2, 60
-ROOM = 300_000  # bytes that are left on a disk before it is full
+PATIENCE = 120  # seconds in which a process must be able to go on
 SETTINGS = {"lease_seconds": 0.3, "snapshot_batches": 7, "refresh_seconds": 0.05}
 PLAIN = Numeric(mean=0, scale=1)
 FEATURES = dither.Features(arm={"x": PLAIN, "y": PLAIN}, cross=())
@@ -44,6 +44,7 @@ def first(home):
     shop = dither.Catalogue(FEATURES, {"a": {"x": 1.0, "y": 0.5}, "b": {"x": 0.25, "y": -1.0}})
     shadow = dither.Softmax(features=FEATURES, seed=1, lam=2.0)
     dither.Live(home, bandit=begin(), catalogue=shop, shadow=shadow).close()
+    return 0
 
 
 def work(home, out, seed, limit=None):
@@ -82,6 +83,7 @@ def work(home, out, seed, limit=None):
             os.write(out, f"x {time.monotonic()} {time.monotonic()} {type(reason).__name__}\n".encode())
             if limit is not None and refused == 5:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            time.sleep(0.01)
 
 
 class Crew:
@@ -106,10 +108,25 @@ class Crew:
             self._running.append((child, os.fdopen(receive)))
 
     def go_on(self, calls):
-        """Wait until each has returned from so many calls."""
+        """Wait until each has been answered so many calls."""
         for _, pipe in self._running:
-            self.lines += [pipe.readline() for _ in range(calls)]
-            assert self.lines[-1] or not calls, "a process ended by itself"
+            answered = 0
+            while answered < calls:
+                answered += not self._next(pipe).startswith("x ")
+
+    def fail(self, calls):
+        """Wait until so many calls were refused."""
+        refused = 0
+        while refused < calls:
+            refused += sum(self._next(pipe).startswith("x ") for _, pipe in self._running)
+
+    def _next(self, pipe):
+        signal.alarm(PATIENCE)
+        line = pipe.readline()
+        signal.alarm(0)
+        assert line, "a process ended by itself"
+        self.lines.append(line)
+        return line
 
     def kill(self):
         """-> the lines of all of them, as lists of words."""
@@ -122,70 +139,34 @@ class Crew:
         return [line.split() for line in self.lines if line.endswith("\n")]
 
 
-def killed(home, luck, acknowledged):
+def killed(place, luck, acknowledged):
     """One round; -> all that must be there."""
-    crew = Crew(home, luck)
+    crew = Crew(place.home, luck)
     crew.go_on(luck.randrange(1, CALLS))
     return acknowledged + crew.kill()
 
 
-def backup(source, target):
-    with sqlite3.connect(source, timeout=60) as here, sqlite3.connect(target, timeout=60) as there:
-        here.backup(there)
-    here.close()
-    there.close()
-    return 0
-
-
-def swap(copy, home):
-    """The file is another one, and has no journal."""
-    shutil.copy(copy, f"{home}.new")
-    for end in ("-wal", "-shm"):
-        Path(f"{home}{end}").unlink(missing_ok=True)
-    os.replace(f"{home}.new", home)
-    return 0
-
-
-def restored(home, luck, acknowledged):
+def restored(place, luck, acknowledged):
     """One round: what was acknowledged between the backup and its return need not be there."""
-    copy = Path(f"{home}.copy")
-    copy.unlink(missing_ok=True)
-    crew = Crew(home, luck)
+    crew = Crew(place.home, luck)
     crew.go_on(luck.randrange(1, CALLS))
     taken = time.monotonic()
-    in_a_child(backup, home, copy)
+    place.back_up(luck)
     crew.go_on(luck.randrange(1, CALLS))
-    in_a_child(*(backup, copy, home) if luck.random() < 0.5 else (swap, copy, home))
+    place.put_back(luck)
     back = time.monotonic()
     crew.go_on(luck.randrange(CALLS, 2 * CALLS))
     lines = crew.kill()
     return acknowledged + [line for line in lines if float(line[2]) < taken or float(line[1]) > back]
 
 
-def filled(home, luck, acknowledged):
-    """One round: no file may grow by more than some bytes, until calls were refused; or, where the home is on a disk
-    that this process has mounted, the disk has no more room."""
-    place = Path(home).parent
-    if not place.is_mount():
-        size = max(path.stat().st_size for path in place.glob(f"{Path(home).name}*"))
-        crew = Crew(home, luck, limit=size + luck.randrange(ROOM))
-    else:
-        used = sum(path.stat().st_size for path in place.glob("*"))
-        resize(place, used + luck.randrange(ROOM))
-        crew = Crew(home, luck)
-    refused = 0
-    while refused < 5:
-        before = len(crew.lines)
-        crew.go_on(1)
-        refused += sum(line.startswith("x ") for line in crew.lines[before:])
-    if place.is_mount():
-        resize(place, 1 << 30)
+def filled(place, luck, acknowledged):
+    """One round: there is no more room until calls were refused."""
+    crew = Crew(place.home, luck, limit=place.fill(luck))
+    crew.fail(5)
+    place.make_room()
     crew.go_on(luck.randrange(CALLS, 2 * CALLS))
     return acknowledged + crew.kill()
-
-
-def resize(place, size):
-    subprocess.run(["mount", "-o", f"remount,size={size}", place], check=True)
 
 
 def check(home, acknowledged):
@@ -242,80 +223,78 @@ def knew_what_they_say(live):
 ROUNDS = {"kills": killed, "restores": restored, "full": filled}
 
 
-def rounds(home, n, what="kills", seed=0):
-    """n rounds of one kind on one home; -> how many rewards count in the end."""
+def rounds(place, n, what="kills", seed=0):
+    """n rounds of one kind in one place; -> how many rewards count in the end."""
     luck, acknowledged, counted = random.Random(seed), [], 0
-    first(home)
+    in_a_child(first, place.home)
     for i in range(n):
-        acknowledged = ROUNDS[what](home, luck, acknowledged)
-        counted = in_a_child(check, home, acknowledged)
+        acknowledged = ROUNDS[what](place, luck, acknowledged)
+        counted = in_a_child(check, place.home, acknowledged)
         refused = sum(line[0] == "x" for line in acknowledged)
         words = f"{len(acknowledged) - refused} calls acknowledged, {refused} refused, {counted} rewards count"
-        print(f"{what}, round {i + 1}: {words}", flush=True)
+        print(f"{what}{place.said}, round {i + 1}: {words}", flush=True)
     return counted
 
 
-def in_a_child(call, *arguments):
-    """Call in a fork, so that this process has no connection that its next forks would share; -> the answer."""
-    receive, send = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(send, str(call(*arguments)).encode())
-            os._exit(0)
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-            os._exit(1)
-    os.close(send)
-    with os.fdopen(receive) as pipe:
-        answer = pipe.read()
-    if os.waitpid(child, 0)[1]:
-        raise SystemExit("the check failed")
-    return int(answer)
-
-
-def on_a_small_disk(n):
-    """Rounds on a disk of its own, where this process may mount one; else with a limit on the size of files."""
+def on_files(given):
+    """Rounds on SQLite: full disks on a disk of its own, where there may be one, else with a limit on files."""
     with tempfile.TemporaryDirectory() as folder:
-        mounted = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder]
-        small = os.getuid() == 0 and subprocess.run(mounted, capture_output=True, check=False).returncode == 0
-        print("a disk of its own" if small else "a limit on the size of files", flush=True)
+        rounds(File(Path(folder) / "ledger.db"), given.rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        rounds(File(Path(folder) / "ledger.db"), given.restores, "restores")
+    with tempfile.TemporaryDirectory() as folder:
+        disk = Disk(folder)
+        print("a disk of its own" if disk.mounted else "a limit on the size of files", flush=True)
         try:
-            rounds(Path(folder) / "ledger.db", n, "full")
+            rounds(File(Path(folder) / "ledger.db", disk if disk.mounted else None), given.full, "full")
         finally:
-            if small:
-                subprocess.run(["umount", folder], check=True)
+            disk.unmount()
+
+
+def on_servers(given):
+    """Rounds on PostgreSQL, each kind on a server of its own. Only a disk of its own can be full."""
+    for what, n in (("kills", given.rounds), ("restores", given.restores), ("full", given.full)):
+        place = Served(small=what == "full")
+        try:
+            if place.small or what != "full":
+                rounds(place, n, what)
+            else:
+                print("no disk can be mounted: none was full")
+        finally:
+            place.stop()
+
+
+def on_a_pooler(given):
+    """Kills of processes that reach PostgreSQL by PgBouncer."""
+    server = databases.Server()
+    pooler = databases.Pooler(server, "default_pool_size = 2")
+    try:
+        rounds(Address(pooler.url()), given.rounds)
+    finally:
+        pooler.stop()
+        server.stop()
+
+
+def give_up(*_):
+    raise TimeoutError(f"no call returned in {PATIENCE} seconds")
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
-    options.add_argument("--rounds", type=int, default=50, help="kills on each database")
-    options.add_argument("--restores", type=int, default=0, help="backups that are put back, on SQLite")
-    options.add_argument("--full", type=int, default=0, help="full disks, on SQLite")
-    options.add_argument("--what", choices=ROUNDS, default="kills", help="the kind of the rounds, with --home")
-    options.add_argument("--home")
+    options.add_argument("--rounds", type=int, default=50, help="kills")
+    options.add_argument("--restores", type=int, default=0, help="backups that are put back")
+    options.add_argument("--full", type=int, default=0, help="full disks")
+    where = options.add_mutually_exclusive_group()
+    where.add_argument("--postgres", action="store_true", help="on a PostgreSQL server, not on SQLite")
+    where.add_argument("--pooler", action="store_true", help="kills, on a PostgreSQL server behind PgBouncer")
+    where.add_argument("--home", help="rounds of one kind (--what), there")
+    options.add_argument("--what", choices=ROUNDS, default="kills")
     given = options.parse_args()
+    signal.signal(signal.SIGALRM, give_up)
+    logging.disable(logging.WARNING)  # the ledger is away for a while, as it is meant to be
     if given.home:
-        rounds(given.home, given.rounds, given.what)
-        sys.exit()
-    import databases
-
-    with tempfile.TemporaryDirectory() as folder:
-        rounds(Path(folder) / "ledger.db", given.rounds)
-    with tempfile.TemporaryDirectory() as folder:
-        rounds(Path(folder) / "ledger.db", given.restores, "restores")
-    on_a_small_disk(given.full)
-    if databases.programs() is None:
-        sys.exit("no PostgreSQL: the kills were on SQLite alone")
-    server = databases.Server()
-    try:
-        rounds(server.url(), given.rounds)
-        pooler = databases.Pooler(server, "default_pool_size = 2")
-        try:
-            rounds(pooler.url(), given.rounds)
-        finally:
-            pooler.stop()
-    finally:
-        server.stop()
+        rounds((Address if "://" in given.home else File)(given.home), given.rounds, given.what)
+    elif (given.postgres or given.pooler) and databases.programs() is None:
+        sys.exit("no PostgreSQL")
+    else:
+        (on_servers if given.postgres else on_a_pooler if given.pooler else on_files)(given)

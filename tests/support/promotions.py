@@ -24,7 +24,7 @@ import databases
 import dither
 from dither.live import taught
 from dither.log.database import lessons, sql_tables
-from kills import in_a_child
+from places import in_a_child
 
 PROCESSES, CALLS = 2, 40  # calls that are answered before the primary is killed, and after
 PATIENCE = 60  # seconds in which a process must be able to go on
