@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from dither.algorithms import Spec
-from dither.base import files
+from dither.base import files, notebook
 from dither.simulation.simulate import Results
 from dither_bench.define.figures import from_data, to_data
 from dither_bench.define.panels import Figure, Panel, reference
@@ -162,6 +162,22 @@ class Comparison:
     def __repr__(self) -> str:
         values, gaps = self.values(), self.differences()
         return "\n".join(line for panel in self.figure.panels for line in self._lines(panel, values, gaps))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table for each panel, and what it says."""
+        values, gaps = self.values(), self.differences()
+        return "\n".join(self._html(panel, values, gaps) for panel in self.figure.panels)
+
+    def _html(self, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> str:
+        section = words.section(panel, panel.rounds, values, differences)
+        base = str(reference(panel))
+        rows = []
+        for row in section.rows:
+            gap = words.interval(row["gap"]) if row["gap"] else "reference" * (row["algorithm"] == base)
+            rows.append((row["algorithm"], words.with_error(row), row["runs"], gap))
+        heads = ["algorithm", f"regret at round {panel.rounds:,} ± se", "runs", f"difference to {base} [95 %]"]
+        title = f"{panel.name}: {words.SHOWS[self.figure.shows]}, seed {self.seed}"
+        return notebook.table(heads, rows, title=title, says=[section.verdict])
 
     def _lines(self, panel: Panel, values: pl.DataFrame, differences: pl.DataFrame) -> list[str]:
         """A line for each algorithm of a panel, and what they say."""

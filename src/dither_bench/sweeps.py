@@ -17,7 +17,7 @@ import polars as pl
 
 from dither.algorithms import Spec, grids, specs
 from dither.algorithms.algorithm import fields
-from dither.base import errors
+from dither.base import errors, notebook
 from dither_bench.define import environments, figures
 from dither_bench.define.panels import Figure
 from dither_bench.judge import sweep_words, tables
@@ -52,6 +52,11 @@ class Sweep:
 
     def __str__(self) -> str:
         return "\n".join(sweep_words.all_of(self.search, self.winners, seed=self.fresh.seed))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the chosen settings on the reported runs, and what the search found."""
+        says = sweep_words.all_of(self.search, self.winners, seed=self.fresh.seed)
+        return f"{self.fresh._repr_html_()}\n{notebook.sentences(says)}"
 
     def draw(self, **look: Any) -> Any:
         """The picture of the search, as a matplotlib figure: `.savefig(path)` writes it.

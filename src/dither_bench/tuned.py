@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dither.algorithms import Spec
-from dither.base import errors
+from dither.base import errors, notebook
 from dither_bench import sweeps
 from dither_bench.define import environments, figures
 from dither_bench.judge import sweep_words, tables, words
@@ -31,6 +31,10 @@ class ChosenSetting:
 
     def __str__(self) -> str:
         return "\n".join(self.says)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentences."""
+        return notebook.sentences(self.says)
 
     @property
     def says(self) -> list[str]:

@@ -150,6 +150,26 @@ def test_a_phone_never_scrolls_sideways(chromium, path):
     # seen red: a table outside its box; no ResizeObserver; long names in one line
 
 
+def test_a_phone_shows_a_long_title_and_caption_within_its_width(chromium, path, tmp_path):
+    """Seen red with `overflow-wrap` left out of the page: a word of 90 letters is wider than the screen."""
+    long = "regret" * 15
+    named = report.write(path.parent, tmp_path / "r.html", title=long, caption=long, xlabel=long)
+    page = Page(chromium, named, width=390, height=844)
+    page.plots()
+    page.run("document.querySelectorAll('details').forEach((details) => (details.open = true))")
+    assert page.run("return document.documentElement.scrollWidth") == 390
+    tables = "return [...document.querySelectorAll('table')]"
+    assert page.run(f"{tables}.every((table) => table.closest('.wide').getBoundingClientRect().right <= 390)")
+
+
+def test_limits_and_scales_are_those_that_were_asked_for(chromium, path, tmp_path):
+    """Seen red without `range` and `scale` in the script."""
+    page = Page(chromium, report.write(path.parent, tmp_path / "r.html", xlim=(2, 8), yscale="log"))
+    (plot, *_) = page.plots()
+    axes = "const {xaxis, yaxis} = arguments[0].layout; return [xaxis.range.map(Math.round), xaxis.type, yaxis.type]"
+    assert page.run(axes, plot) == [[2, 8], "linear", "log"]
+
+
 def test_on_paper_everything_is_drawn_in_light(chromium, path):
     page = Page(chromium, path, theme="dark")
     page.run("dispatchEvent(new Event('beforeprint'))")

@@ -180,7 +180,7 @@ def lattice(chart):
 def test_a_chart_of_clicks_is_a_likelihood_ratio(p, shift):
     """Of a p₁ near the one that was asked for: its steps are ln(p₁/p) and ln((1 - p₁)/(1 - p)).
 
-    Seen red with `up` and `down` exchanged, and with a common divisor of 7 left in.
+    Seen red with a common divisor left in.
     """
     rise = shift * math.sqrt(p * (1 - p))
     chart = ClickChart.of(p, rise, 2e4)
@@ -208,7 +208,7 @@ def test_the_mean_time_is_that_of_the_chain(p, up, down, height):
 @pytest.mark.parametrize("p", [0.4, 0.1, 0.02, 0.005])
 @pytest.mark.parametrize(("shift", "side"), [(1.0, "both"), (0.5, "up"), (0.5, "down")])
 def test_false_alarms_of_clicks_come_at_the_stated_rate(p, shift, side):
-    """At 40, 10, 2 and 0.5 %, to five standard errors and 3 %. Seen red with law="normal": 4 times as many at 2 %."""
+    """At 40, 10, 2 and 0.5 %, to five standard errors and 3 %. Seen red with a 0 that falls by a step too little."""
     n, rate = 200_000, 0.001
     alarm = Alarm(rate=rate, shift=shift, mean=p, side=side, law="bernoulli")
     found = len(alarm.watch((np.random.default_rng(7).random(n) < p) * 1.0))

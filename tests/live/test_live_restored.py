@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 
 import numpy as np
+import polars as pl
 import pytest
 import sqlalchemy as sa
 
@@ -247,17 +248,18 @@ def test_budgets_and_the_rounds_of_a_baseline_are_those_of_the_ledger(tmp_path):
     # seen red: budgets that are read when the ledger is opened alone
 
 
-def test_names_that_a_restored_ledger_does_not_have_yet_are_given_to_it(tmp_path):
-    import polars as pl
-
+@pytest.mark.parametrize("slots", [None, 2])
+def test_names_that_a_restored_ledger_does_not_have_yet_are_given_to_it(tmp_path, slots):
     home, copy = tmp_path / "a.db", tmp_path / "copy.db"
-    live = opened(home)
+    live = dither.Live(home, bandit=begin(disjoint=slots))
     backup(home, copy)
-    frame = pl.DataFrame(X, schema=["u", "v", "w"])
-    live.choose(frame)
+    frame = pl.DataFrame(X if slots is None else X[:1], schema=["u", "v", "w"])
+    ids = None if slots is None else ["red", "blue"]
+    live.choose(frame, ids)
     in_place(copy, home)
-    live.choose(frame)
+    live.choose(frame, ids)
     assert live.read().names == ("u", "v", "w")
+    assert live.read().slot_ids == (None if slots is None else ("red", "blue"))
     # seen red: facts of the ledger that are read once
 
 

@@ -63,7 +63,7 @@ def live(one, learn, path, **more):
 @pytest.mark.parametrize("learn", [True, False])
 @pytest.mark.parametrize("write", [of_log, recorded, told, live])
 def test_a_log_knows_whether_its_policy_learnt(tmp_path, write, learn):
-    """Seen red with the column left out of `Recorder.rows` (told, recorded: None), and with 0 for every batch."""
+    """Seen red with the column left out of `Recorder.rows`."""
     rows = write(bandit(), learn, tmp_path)
     assert acting.learnt(rows.acting, SILENT).value is learn
     assert len(rows.frame["learnt"].unique()) == (12 if learn else 1)
@@ -93,6 +93,7 @@ def test_what_was_taken_over_keeps_its_mark(tmp_path):
     of_log(bandit(), True, tmp_path / "folder")
     with logs.Ledger() as ledger:
         ledger.take_over(tmp_path / "folder")
+        assert ledger.read().frame["learnt"].to_list() == list(range(12))
         assert acting.learnt(ledger.read().acting, SILENT).value is True
 
 

@@ -10,6 +10,7 @@ import pytest
 import dither
 from dither import log
 from dither.log import archive, storage
+from dither.log.database import fetching
 
 X = np.eye(2)
 DAY = 86_400
@@ -241,6 +242,36 @@ def test_other_days_are_not_opened(tmp_path, monkeypatch):
     assert len(log.read(tmp_path, since=DAY)) == 20
     with pytest.raises(ValueError, match="cannot be read as a log"):
         log.read(tmp_path, since=0)
+
+
+def test_a_span_costs_what_its_rows_cost(shared, tmp_path, monkeypatch):
+    """Rows that leave the database, and the way that it takes to them; of 60 days two are wanted."""
+    made = filled(shared, days=60, each=5)
+    made.reward([f"{day}-0" for day in range(60)], [1.0] * 60, time=70 * DAY)
+    fetched, asked, whole = [], [], fetching.rows
+
+    def counted(connection, home, statement):
+        asked.append(home.text(statement))
+        for part in whole(connection, home, statement):
+            fetched.append(len(part))
+            yield part
+
+    monkeypatch.setattr(fetching, "rows", counted)
+    assert len(made.read(since=10 * DAY, until=12 * DAY)) == 10
+    assert sum(fetched) == 12
+    if not made.database.postgres:
+        with made.database.reading() as connection:
+            for statement in asked:
+                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
+                assert any("dither_decisions USING" in row[-1] and "INDEX dither_times" in row[-1] for row in plan), (
+                    plan
+                )
+                assert not any(row[-1].startswith("SCAN") for row in plan), plan
+    made.export(tmp_path / "days")
+    made.record(shown(), X=X, time=11 * DAY)
+    del fetched[:]
+    made.export(tmp_path / "days")
+    assert sum(fetched) == 6 + 1  # of one day
 
 
 # After an outage

@@ -221,9 +221,10 @@ def test_a_wrong_password_is_not_shown(role, caplog):
         assert not [said for said in [*texts(error.value), caplog.text] if "Zx" in said]
 
 
-def test_a_fork_has_the_password(role, closing):
+@pytest.mark.parametrize("form", ["coded", "query"])
+def test_a_fork_has_the_password(role, form, closing):
     """Seen red with the URL that is shown, read again in the child: 'password authentication failed'."""
-    live = library.Live(role["query"], bandit=library.LinFP(dim=3, seed=0))
+    live = library.Live(role[form], bandit=library.LinFP(dim=3, seed=0))
     kept = live.choose(X).id
     child = os.fork()
     if child == 0:
@@ -240,11 +241,11 @@ def test_a_fork_has_the_password(role, closing):
 
 
 def test_what_the_interpreter_prints(role):
-    """A script that ends with the error. Seen red with the errors of the driver before it."""
+    """A script that ends with the error. Seen red with the query of the URL in the message."""
     script = "import dither, sys; dither.Live(sys.argv[1].replace('Zx4', 'Zx8'))"
     path = {"PYTHONPATH": ":".join(sys.path), "PATH": os.environ["PATH"]}
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", script, role["coded"]],
+        [sys.executable, "-X", "dev", "-c", script, role["query"]],
         env=path,
         capture_output=True,
         text=True,

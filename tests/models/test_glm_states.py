@@ -65,6 +65,17 @@ def test_n_updates_at_once_are_n_in_turn(solver, n):
         assert bound[1] <= CURVED[solver]
 
 
+@pytest.mark.parametrize("forgets", [{}, {"discount": 0.999}])
+def test_online_solves_the_rows_that_it_keeps_at_once(forgets):
+    rng, model = np.random.default_rng(1), GLM(solver="online", **forgets)
+    X, r = np.eye(3)[rng.integers(3, size=1040)], rng.integers(2, size=1040).astype(float)
+    many, one = model.update_many(model.init(3), X, r), fold(model, X, r)
+    same(model, many, one, np.eye(3), rtol=1e-7)
+    early = model.update_many(model.init(3), X[:1000], r[:1000])
+    assert model.passes(early) < 60
+    # Seen red with a solution after each of the rows: 3,534 passes
+
+
 def test_batched_updates_of_many_rows_are_a_loop():
     rng, model = np.random.default_rng(4), GLM()
     X, r, weight = rng.normal(size=(4, 6, 3)), rng.integers(2, size=(4, 6)).astype(float), rng.uniform(size=(4, 6))

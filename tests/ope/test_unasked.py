@@ -37,7 +37,7 @@ def pair(x, a, r, P, one, other, side):
 def test_wealth_at_the_wandering_average_is_at_most_1(one, other, side):
     """Over all logs of a learner, whose value moves with what it has learnt: so Ville's inequality holds.
 
-    Seen red with a stake of its own for each row (λ of `bounded.stakes`), and with a centre that knows its own row.
+    Seen red with a stake of its own for each row.
     """
     total = 0.0
     for chance, x, a, r, P in all_logs():
@@ -47,7 +47,7 @@ def test_wealth_at_the_wandering_average_is_at_most_1(one, other, side):
 
 
 def test_wealth_is_the_slow_formula():
-    """Seen red with the centre not clipped, and with the weight of a row left out of the sum."""
+    """Seen red with a stake of its own for each row."""
     rng = np.random.default_rng(0)
     x, g = rng.exponential(2.0, 40), rng.uniform(0.2, 1.0, 40)
     for weights in (None, g):
@@ -83,7 +83,7 @@ def test_the_interval_and_the_p_value_of_a_difference_agree():
 
 
 def test_nothing_differs_from_itself():
-    """What is common to both cancels. Seen red with the interval of two values in place of the paired one."""
+    """What is common to both cancels. Of two values apart the interval would be ±0.2."""
     x, a, r, P = learner(1)
     w = NEW[x, a] / P[np.arange(len(a)), a]
     (low, high), p = bounded.difference((w * r, w), (w * r, w), None, (0.0, 1.0), 0.95, more=0.0)
@@ -91,11 +91,11 @@ def test_nothing_differs_from_itself():
     assert low < 0 < high
     assert p == 1
     assert even[0] == -even[1]
-    assert even[1] < 0.04  # the two values alone: ±0.2
+    assert even[1] < 0.04
 
 
 def test_rows_and_sums_have_one_difference():
-    """Seen red with the terms of another policy."""
+    """Seen red with the terms of one policy for both."""
     x, a, r, P = learner(2)
     p, how = P[np.arange(len(a)), a], {"interval": "anytime", "reward_range": (0, 1)}
     made = {name: ope.contributions("ips", r, a, p, Q[x]) for name, Q in (("new", NEW), ("other", OTHER))}
@@ -159,7 +159,7 @@ def test_what_holds_is_given_and_the_narrow_one_beside_it(tmp_path, held):
 
 
 def test_a_policy_that_did_not_learn_has_normal_intervals():
-    """Seen red with every log of a bandit taken for that of one that learnt."""
+    """Seen red with one number in `learnt` taken for two."""
     found = ope.evaluate(table(learnt=False)[0], ["arm:1"])
     assert found.estimators == ("snips", "ips")
     assert found.estimates["arm:1", "ips"].interval_method.startswith("normal")
@@ -167,7 +167,7 @@ def test_a_policy_that_did_not_learn_has_normal_intervals():
 
 
 def test_what_a_user_chooses_stands():
-    """And the note says what would hold. Seen red with `ips` put before what was chosen."""
+    """And the note says what would hold. Seen red with the choice of a user passed over."""
     frame = table()[0]
     normal = ope.evaluate(frame, ["arm:1"], interval="normal")
     assert normal.estimators == ("snips", "ips")
@@ -183,7 +183,7 @@ def test_what_a_user_chooses_stands():
 
 
 def test_where_no_range_is_known_it_is_asked_for(dither, tmp_path):
-    """In one sentence that names the option. Seen red with 0 to 1 taken for granted."""
+    """In one sentence that names the option. Seen red with normal intervals for all."""
     frame = table(model="Ridge(reward_range=None)")[0]
     with pytest.raises(ValueError, match=r"say it with reward_range=\(low, high\), or take interval='normal'"):
         ope.evaluate(frame, ["arm:1"])
@@ -220,7 +220,7 @@ def test_a_live_home_is_judged_without_options(tmp_path):
 def test_coverage_on_a_learners_logs():
     """Values and differences of two policies and of what ran, in 200 logs: at least 95 %, to five standard errors.
 
-    Seen red with normal intervals: those of the arm that is shown less and less cover 0.8 of its values.
+    Seen red with normal intervals.
     """
     names, hits = ("value", "gap", "ran"), []
     for seed in range(200):

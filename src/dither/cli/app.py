@@ -39,7 +39,7 @@ COMMANDS = {
         BENCH + "comparison",
         "compare",
         "dither compare --env linear --dim 20 --rounds 2000 --runs 20 LinFP LinFP:c=0.5 LinTS | "
-        "dither compare --data my.csv --target label LinFP Greedy",
+        "dither compare --data my.csv --target label LinFP Greedy | dither compare --config comparisons.toml",
     ),
     "bakeoff": Command(
         BENCH + "baking",

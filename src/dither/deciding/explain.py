@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dither import noise, propensity
-from dither.base import errors
+from dither.base import errors, notebook
 from dither.deciding import decision
 from dither.deciding.decision import Moment
 from dither.deciding.demands import Demands
@@ -51,6 +51,16 @@ class Explanation:
     def __repr__(self) -> str:
         at = f" at z = {self.z:.4f}" if self.z is not None else ""
         return f"Explanation of {len(self.m)} arms{at}, {type(self.law).__name__}\n{self.table()}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table, in which the arms that are the best at z are marked."""
+        rest = self.table().splitlines()[1:]
+        able = [line for line in rest if line[:6].strip().isdecimal()]
+        rows = [(cells[0] + " ← z" * (len(cells) > 6), *cells[1:6]) for cells in (line.split() for line in able)]
+        at = f" at z = {self.z:.4f}" if self.z is not None else ""
+        title = f"Explanation of {len(self.m)} arms{at}, {type(self.law).__name__}"
+        heads = ["arm", "m", "w", "z from", "to", "probability"]
+        return notebook.table(heads, rows, title=title, says=rest[len(able) :])
 
     def plot(self, ax: Any = None) -> Any:
         """Draw it with matplotlib: lines (those that can win in colour), envelope, density of z, and z. -> the axes

@@ -24,7 +24,7 @@ from dither.live.requests import Call
 from dither.live.taught import grow
 from dither.log import Ledger, acting, record, schema
 from dither.log.database.committing import Stale
-from dither.log.database.lessons import Basis
+from dither.log.database.lessons import DecisionBasis
 from dither.log.record import Recorder
 
 STORED = ("all", "shown")
@@ -41,7 +41,7 @@ class Begun(NamedTuple):
 class Entry(NamedTuple):
     """A decision, or a batch of them, before it is stored."""
 
-    basis: Basis
+    basis: DecisionBasis
     choice: Choice
     rows: list[dict[str, Any]]
     lessons: list[dict[str, Any]]  # for each row, what its reward teaches
@@ -172,7 +172,9 @@ class Decider:
         extra = self._extra(choice, call.extra)
         rows = self._recorder.rows(choice, id=call.id, time=begun.time, extra=extra)
         slots, (batch, mark) = self.bandit.slots is not None, self._learnt
-        return Entry(Basis(batch, mark, begun.changes), choice, rows, record.lessons(choice, slots=slots, batch=batch))
+        return Entry(
+            DecisionBasis(batch, mark, begun.changes), choice, rows, record.lessons(choice, slots=slots, batch=batch)
+        )
 
     def _extra(self, choice: Choice, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""

@@ -137,7 +137,7 @@ class Learner:
         self._number = self.stands.batch + 1
         return self._number
 
-    def _stands_in(self, connection: Any, there: lessons.Standing) -> bool:
+    def _stands_in(self, connection: Any, there: lessons.LedgerStanding) -> bool:
         """Whether what was learnt is a state of this ledger. Arms that others have changed are noticed here."""
         if there.mark != self.stands.mark or self.stands.torn:
             return False

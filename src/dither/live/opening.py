@@ -13,7 +13,7 @@ from dither.live import beside, settling, stock, turns
 from dither.live.deciding import Decider, Kept
 from dither.live.learner import Learner, Pace
 from dither.log import Ledger
-from dither.log.database import changing
+from dither.log.database import reward_terms
 from dither.models import adapting
 
 
@@ -94,7 +94,7 @@ def agreed(
     learner, shadow = Learner(ledger, pace, load), others.shadow
     with ledger.holding() as connection:
         support = adapting.adapted(learner.stands.bandit.model).support
-        changing.bound(connection, ledger.database, support, reward_range, new=created)
+        reward_terms.bound(connection, ledger.database, support, reward_range, new=created)
     if shadow is not None:
         settling.fits(shadow, learner)
         if not settling.shadow(ledger, shadow, learns=others.learns):
@@ -140,6 +140,6 @@ def _catalogue(ledger: Ledger, learner: Learner, catalogue: Catalogue | None) ->
 
 def bandit(name: str, value: Any, *, or_none: str = "") -> None:
     """Raise TypeError for what is no bandit; or_none : what errors add where None is taken too."""
-    if not isinstance(value, Bandit):
+    if not isinstance(value, Bandit) and not (or_none and value is None):
         what = f", or {or_none}; got" if or_none else ", got"
         raise TypeError(f"{name} must be a dither.Bandit, such as dither.LinFP(dim=...){what} {value!r}")

@@ -144,22 +144,14 @@ class Live:
         pace = Pace(learn, lease_seconds, snapshot_batches, snapshot_seconds)
         beside = opening.Beside(shadow, shadow_learns, apprentice, explore)
         errors.positive("refresh_seconds", refresh_seconds, most=1e9)
-        if bandit is not None:
-            opening.bandit("bandit", bandit)
+        opening.bandit("bandit", bandit, or_none="None")
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
         database, load = Home(home, wait=wait), {"known": known, "model": model}
+        terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
-                self.ledger = Ledger(
-                    database,
-                    horizon=horizon,
-                    default=default,
-                    late=late,
-                    parts=parts,
-                    wait=wait,
-                    flush_seconds=flush_seconds,
-                )
+                self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
                 agreed = opening.agreed(
                     self.ledger,
                     bandit,

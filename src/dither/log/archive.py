@@ -26,15 +26,15 @@ def export(ledger: Any, folder: Path) -> list[Path]:
 
     The new days are written beside, and then take their places under a new edition (`storage.edition`).
     """
-    from dither.log.database import changing, fetching, keeping
+    from dither.log.database import fetching, keeping, reward_terms
 
     folder.mkdir(parents=True, exist_ok=True)
     lock = claim.Claim(folder)
     try:
         with fetching.uncollected(), ledger.database.reading() as connection:
-            limits = schema.ends(changing.ranges(connection))
+            limits = schema.ends(reward_terms.ranges(connection))
             about = {"rewards": ledger.rewards, "reward_range": limits} | keeping.facts(connection)
-            days = {str(EPOCH + timedelta(days=n)): found for n, found in sorted(fetching.days(connection).items())}
+            days = {str(EPOCH + timedelta(days=n)): counts for n, counts in sorted(fetching.days(connection).items())}
             before = storage.edition(folder, whole=False) or storage.Edition("", True, None, {})
             same = before.about == about and not before.busy
             new = [day for day in days if not (same and before.days.get(day) == days[day] and (folder / day).is_dir())]

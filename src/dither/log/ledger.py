@@ -88,12 +88,12 @@ class Ledger:
             rewards=rewards, horizon=horizon, default=default, late=late, parts=parts, reward_range=reward_range
         )
         needed()
-        from dither.log.database import changing, committing
+        from dither.log.database import committing, reward_terms
         from dither.log.database import home as homes
 
         self.database = home if isinstance(home, homes.Home) else homes.Home(home, wait=wait)
         try:
-            self.terms = changing.settle(self.database, wanted)
+            self.terms = reward_terms.settle(self.database, wanted)
         except BaseException:
             if self.database is not home:  # else whoever has opened it closes it
                 self.database.close()
@@ -152,14 +152,14 @@ class Ledger:
         Raises ValueError for terms that do not go together, and for `rewards` and `parts`, which cannot change; OSError
         where the database refuses. Nothing has changed then.
         """
-        from dither.log.database import changing, lessons
+        from dither.log.database import lessons, reward_terms
 
         self.committer.begun()
         new = dict(horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts)
         with self.holding() as connection:
             before = lessons.changes(connection).mark
-            changing.change(connection, self.database, new)
-            after, mark = changing.newest(connection), lessons.changes(connection).mark
+            reward_terms.change(connection, self.database, new)
+            after, mark = reward_terms.newest(connection), lessons.changes(connection).mark
         self.database.moved(before, mark)
         self.terms = after
 
@@ -225,11 +225,11 @@ class Ledger:
 
         anew : also names and ids that are known, since the ledger may be another one
         """
-        from dither.log.database import changing, keeping
+        from dither.log.database import keeping, reward_terms
 
         facts = self._facts
         with self.database.reading() as connection:
-            self.terms = changing.newest(connection)
+            self.terms = reward_terms.newest(connection)
             if anew or len(facts) < 2:
                 about = keeping.facts(connection)
                 facts = {name: tuple(about[name]) for name in ("names", "slots") if about.get(name)}
@@ -425,13 +425,13 @@ class Ledger:
 
         span : of the times of the decisions
         """
-        from dither.log.database import changing, fetching, keeping
+        from dither.log.database import fetching, keeping, reward_terms
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
             parts = list(fetching.decisions(connection, self.database, span))
             events = fetching.events(connection, self.database, span)
-            limits = changing.ranges(connection, *fetching.within(span))
+            limits = reward_terms.ranges(connection, *fetching.within(span))
             about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
         decisions = fetching.together(parts)
         events = storage.renumbered(events, decisions.select("id", number="__decision"))

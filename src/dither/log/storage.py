@@ -68,13 +68,13 @@ def edition(folder: Path, *, whole: bool = True) -> Edition | None:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            found = Edition(**json.loads((folder / EXPORT).read_bytes()))
+            there = Edition(**json.loads((folder / EXPORT).read_bytes()))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, TypeError) as error:
             raise ValueError(f"{folder / EXPORT} cannot be read ({error}): export the ledger again") from None
-        if not (whole and found.busy):
-            return found
+        if not (whole and there.busy):
+            return there
         if time.monotonic() > end:
             raise ValueError(f"an export to {folder} was interrupted, so days of it may be missing: export again")
         time.sleep(0.002)

@@ -41,6 +41,16 @@ class Ranking(NamedTuple):
     tied: tuple[int, ...]  # of these the best, and those that the log cannot tell apart from it
     affordable: tuple[int, ...]  # and those that for sure lose at most `loss` against the best
 
+    @property
+    def apart(self) -> bool:
+        """Whether a setting can be told apart from the best, or the best alone is supported."""
+        return len(self.tied) < len(self.allowed) or len(self.allowed) == 1
+
+    @property
+    def widest(self) -> float:
+        """The width of the widest interval of a difference."""
+        return max(one.interval[1] - one.interval[0] for one in self.gaps)
+
 
 def ranked(
     estimates: Sequence[Estimate],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.base import errors
+from dither.base import errors, notebook
 from dither.base.errors import Option, Refused
 from dither.base.workers import Workers, delayed
 from dither.log import reader, sources
@@ -21,7 +21,7 @@ from dither.ope.contributions import NamedEstimator, unsupported
 from dither.ope.evaluation import EvaluationNumbers, Events, Gap
 from dither.ope.intervals import Tally
 from dither.ope.question import BASE, PieceSums, Question, add, answer
-from dither.ope.result import Difference, Estimate
+from dither.ope.result import HEADS, Difference, Estimate, row_of
 from dither.ope.timed import Timed, in_order
 from dither.ope.unasked import UNKNOWN, Logging
 from dither.ope.verdicts import Verdict
@@ -40,6 +40,12 @@ class Evaluation(EvaluationNumbers):
     def notes(self) -> list[str]:
         """What a reader must know besides the verdicts."""
         return verdicts.notes(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each policy and estimator, the verdicts and the notes."""
+        rows = [(policy, *row_of(estimate)) for (policy, _), estimate in self.estimates.items()]
+        says = [f"{verdict.policy}: {verdict.text}" for verdict in self.verdicts()]
+        return notebook.table(["policy", *HEADS], rows, says=[*says, *self.notes()], texts=2)
 
 
 @dataclass(frozen=True)
@@ -179,10 +185,7 @@ def evaluate(
     )  # fmt: skip
     how = IntervalSettings(interval or "normal", level, reward_range, weight_max, row_weight_max, resamples, seed)
     how = intervals.for_logs(how)
-    timed = None
-    if late != "settled" or any(x is not None for x in (horizon, now, half_life, window, at, by)):
-        timed = Timed.of(horizon, late, now, half_life, window, at, by)
-        timed.refuse(how.interval, question.in_order)
+    timed = _timed(how, question, horizon, late, now, half_life, window, at, by)
     reading = Reading(log, source, timed, model, seed)
     reading, question, how = _of_log(reading, question, how, free=interval is None and estimators is None)
     if missing != "bounds" or reward_range is None:
@@ -192,6 +195,15 @@ def evaluate(
         _evaluated(reading, replace(question, missing=end), half, workers, on_progress) for end in reward_range
     )
     return unknown.bounded(low, high, reward_range, level)
+
+
+def _timed(how: IntervalSettings, question: Question, horizon: Any, late: str, *others: Any) -> Timed | None:
+    """What is asked about time; None: nothing. others : now, half_life, window, at and by, as for `evaluate`"""
+    if late == "settled" and all(x is None for x in (horizon, *others)):
+        return None
+    timed = Timed.of(horizon, late, *others)
+    timed.refuse(how.interval, question.in_order)
+    return timed
 
 
 def _of_log(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from dither.base import notebook
 from dither.ope.contributions import Contributions
 
 
@@ -36,6 +37,21 @@ class Estimate:
             f"[{low:.6g}, {high:.6g}]; {self.n} rows, {self.ess:.1f} effective, mean weight {self.weight_mean:.4g}"
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: one row, and the notes."""
+        return notebook.table(HEADS, [row_of(self)], says=self.notes)
+
+
+HEADS = ["estimator", "value", "se", "interval", "rows", "effective", "mean weight"]
+
+
+def row_of(estimate: Estimate) -> tuple[object, ...]:
+    """The numbers of an estimate as a row of a table, under `HEADS`."""
+    low, high = estimate.interval
+    sure = f"[{low:.6g}, {high:.6g}] {estimate.level:.0%} {estimate.interval_method}"
+    numbers = (f"{estimate.value:.6g}", f"{estimate.se:.2g}", sure, f"{estimate.n:,}", f"{estimate.ess:,.1f}")
+    return (estimate.method, *numbers, f"{estimate.weight_mean:.4g}")
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -55,3 +71,7 @@ class Difference:
             f"difference {self.value:.6g} ± {self.se:.2g}, {self.level:.0%} {self.interval_method} interval "
             f"[{low:.6g}, {high:.6g}]; P = {self.p_value:.2g} of none, {self.n} rows"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentence."""
+        return notebook.sentences([str(self)])

@@ -212,13 +212,7 @@ def tune(
     errors.at_least("draws", draws, 1)
     if loss is not None:
         errors.within("loss", loss, 0, 1e100)
-    if isinstance(algorithms, str):
-        raise ValueError(f"algorithms must be a list of texts; got {algorithms!r}: write [{algorithms!r}]")
-    every = specs(*algorithms)
-    if len(every) < 2:
-        raise ValueError(
-            f"tune needs at least two settings, as in LinFP:c=0.3|1; got {', '.join(map(str, every)) or 'none'}"
-        )
+    every = _several(algorithms)
     logged = log if isinstance(log, Logged) else reader.read(log)
     logging, texts = Logging.of(logged), [one.text for one in logged.acting]
     logged = logged.usable(missing=missing, invalid=invalid, duplicates=duplicates).standing()
@@ -230,16 +224,12 @@ def tune(
     estimates, explores = zip(*judgements, strict=True)
     why = [_why_not(one) for one in estimates]
     ranking = ranked(estimates, [not text for text in why], level=level, loss=loss, gap=trial.gap)
-    apart = len(ranking.tied) < len(ranking.allowed) or len(ranking.allowed) == 1
-    told, wrote = apart or loss is not None, list(map(trial.text, fine))
-    ran = next((i for i, text in enumerate(wrote) if _plain(text) in map(_plain, texts[-1:])), None)
-    if told:
-        place = max(ranking.affordable, key=lambda i: explores[i])
-    else:
-        place = _nearest(fine, wrote, texts[-1] if texts else None) if ran is None else ran
+    wrote, text = list(map(trial.text, fine)), texts[-1] if texts else None
+    ran = next((i for i, one in enumerate(wrote) if text is not None and _plain(one) == _plain(text)), None)
+    told = loss is not None or ranking.apart
+    place = max(ranking.affordable, key=lambda i: explores[i]) if told else _nearest(fine, wrote, text, ran)
     bandit = trial.taught(fine[place], _rows(logged, 0, len(first) + len(second)))
     value, gain = trial.reported(bandit, last)
-    widest = max(one.interval[1] - one.interval[0] for one in ranking.gaps)
     return Tuned(
         tried=tuple(map(TriedSetting, fine, estimates, explores, why, ranking.gaps)),
         best=fine[ranking.best],
@@ -253,10 +243,22 @@ def tune(
         failed={str(spec): str(reason) for spec, reason in failed.items()},
         ran=None if ran is None else fine[ran],
         told=told,
-        rows_needed=0.0 if told else rows_needed(len(second), widest, ranking.loss),
+        rows_needed=0.0 if told else rows_needed(len(second), ranking.widest, ranking.loss),
         logging=logging,
         narrow=trial.beside.reported(bandit, last) if trial.safe else None,
     )
+
+
+def _several(algorithms: Sequence[Any]) -> list[Spec]:
+    """The settings to try. Raises ValueError for fewer than two."""
+    if isinstance(algorithms, str):
+        raise ValueError(f"algorithms must be a list of texts; got {algorithms!r}: write [{algorithms!r}]")
+    every = specs(*algorithms)
+    if len(every) < 2:
+        raise ValueError(
+            f"tune needs at least two settings, as in LinFP:c=0.3|1; got {', '.join(map(str, every)) or 'none'}"
+        )
+    return list(every)
 
 
 def rows_needed(n: int, width: float, difference: float) -> float:
@@ -283,12 +285,14 @@ def _kind(text: str | None) -> tuple[str, ...]:
     return tuple(part.partition("(")[0] for part in (text or "").split(" on ")[:2])
 
 
-def _nearest(several: Sequence[Spec], texts: Sequence[str], text: str | None) -> int:
-    """The setting of the same kind as what ran, or else of any, that is nearest to its defaults; the first of several.
+def _nearest(several: Sequence[Spec], texts: Sequence[str], text: str | None, ran: int | None) -> int:
+    """What ran; else the setting of the same kind, or else of any, that is nearest to its defaults, the first of them.
 
-    texts : what a log says of each; text : what it says of the policy that ran. What was tried with one value alone
-    does not count
+    texts : what a log says of each; text : what it says of the policy that ran; ran : its place, where it is there.
+    What was tried with one value alone does not count
     """
+    if ran is not None:
+        return ran
     tried: dict[tuple[str, str], set[Any]] = {}
     for spec in several:
         for name, value in spec.settings:

@@ -52,11 +52,11 @@ def tied_apart(m: Any, w: Any, z: Any, *, law: Any, slack: Slack | None = None, 
     for row in np.argwhere(near):
         at = tuple(row)
         arms = np.flatnonzero(on[at])
-        own = np.array([part[at][arms] for part in parts])
-        if lines is None or not np.array_equal(own, lines):  # many draws of one request are one request
-            lines = own
-            of_row = None if slack is None else Slack(own[2], 1.0, own[3])
-            first = _levels(*_scores(own[0], own[1], law, of_row))[0]
+        of_request = np.array([part[at][arms] for part in parts])
+        if lines is None or not np.array_equal(of_request, lines):  # many draws of one request are one request
+            lines = of_request
+            of_row = None if slack is None else Slack(of_request[2], 1.0, of_request[3])
+            first = _levels(*_scores(of_request[0], of_request[1], law, of_row))[0]
         tied[at] = on[at] & (s[at] >= first[np.searchsorted(first, best[at], side="right") - 1])
     return tied
 

@@ -1,6 +1,7 @@
 """The command `compare`."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from dither.base import errors
 from dither.cli.app import expanded
 from dither_bench.commands import running
 from dither_bench.commands.options import Computing, Reference, Showing, Storing, Trying, keeping
-from dither_bench.define import environments, figures
+from dither_bench.define import comparisons, environments, figures
 
 _LINEAR = environments.describe("linear")
 
@@ -82,30 +83,62 @@ class EnvironmentChoice:
         return environments.describe(name or ("table" if table else "linear"), **settings)
 
 
+def _refuse_beside(
+    config: Path, algorithms: list[str] | None, world: EnvironmentChoice, trying: Trying, reference: str | None
+) -> None:
+    """Refuse what a file of comparisons says itself."""
+    asked = dict(vars(world)) | dict(vars(trying)) | {"reference": reference}
+    beside = [f"--{'with' if name == 'option' else name}" for name, value in asked.items() if value]
+    if beside or algorithms:
+        first = beside[0] if beside else " ".join(algorithms or [])
+        raise ValueError(f"{config} says what is compared: leave out {first}, or write it there")
+
+
 @expanded
 @keeping
 def compare(
     *,
     algorithms: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
+            show_default=False,
             metavar="ALGORITHM...",
             help="NAME, NAME:setting=value,... or, tried one by one, 'NAME:setting=value|value'; FILE.py:NAME for a "
             "NAME of one of your own.",
         ),
-    ],
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="A set of comparisons in a file, in place of algorithms and an environment: docs/bench.md.",
+            show_default=False,
+        ),
+    ] = None,
     world: EnvironmentChoice,
     trying: Trying,
     reference: Reference = None,
-    rounds: Annotated[int, typer.Option(help="Horizon.")] = 2000,
-    runs: Annotated[int, typer.Option(help="Runs of each algorithm; what is stored counts.")] = 20,
+    rounds: Annotated[int | None, typer.Option(help="Horizon.", show_default=str(comparisons.ROUNDS))] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(help="Runs of each algorithm; what is stored counts.", show_default=str(comparisons.RUNS)),
+    ] = None,
     computing: Computing,
     storing: Storing,
     showing: Showing,
 ) -> None:
     """Compare algorithms on the same contexts and rewards with a reference: LinFP or GLMFP, or else the first."""
     how: dict[str, Any] = dict(look=showing.look, earlier=showing.earlier, out=storing.out, seed=computing.seed)
-    how |= computing.how | dict(runs=runs, block=storing.block, accept=showing.accept)
+    how |= computing.how | dict(block=storing.block, accept=showing.accept)
+    if config is not None:
+        _refuse_beside(config, algorithms, world, trying, reference)
+        figure = comparisons.read(config, rounds=rounds, runs=runs)
+        running.show(figure, runs=figure.runs, **how)
+        return
+    if not algorithms:
+        raise ValueError("name at least one algorithm to compare, or a file of comparisons: --config FILE.toml")
+    rounds, runs = comparisons.ROUNDS if rounds is None else rounds, comparisons.RUNS if runs is None else runs
+    how["runs"] = runs
     swept = trying.sweep or trying.fair or trying.tries is not None
     if swept or any(grids.Grid.parse(text).axes for text in algorithms):
         from dither_bench.commands import sweeping  # SciPy's statistics take their time to import

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dither.base import errors
+from dither.base import errors, notebook
 from dither_bench.define import bake_sets
 from dither_bench.define.bake_sets import SetFacts
 from dither_bench.define.environments import build
@@ -61,6 +61,13 @@ class SetLosses:
         mean = np.maximum(self.mean, self._least)
         chosen = list(range(len(self.algorithms))) if to is None else [self.index(name) for name in to]
         return np.asarray(mean / mean[:, chosen].min(axis=1, keepdims=True))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table, the lowest ratio first."""
+        frame = self.table().sort("ratio", maintain_order=True)
+        rows = [(name, *(f"{x:.4g}" for x in numbers)) for name, *numbers in frame.iter_rows()]
+        title = f"{len(self.sets)} sets, {self.shuffles} shuffled passes of each"
+        return notebook.table(frame.columns, rows, title=title)
 
     def index(self, algorithm: str) -> int:
         """The place of an algorithm. Raises LookupError with the nearest name."""

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from dither.log import record
 from dither.log.database import entering, rewarding
 from dither.log.database.home import Home
-from dither.log.database.lessons import Basis
+from dither.log.database.lessons import DecisionBasis
 from dither.log.database.refusals import Crossed, Twice
 from dither.log.flushing import Flush
 
@@ -56,7 +56,7 @@ class Entering(NamedTuple):
     """Decisions to enter."""
 
     rows: list[tuple[Any, ...]]  # in the order of `entering.COLUMNS`
-    basis: Basis | None = None  # None: nothing of the ledger
+    basis: DecisionBasis | None = None  # None: nothing of the ledger
 
 
 class Deciding(NamedTuple):
@@ -127,7 +127,7 @@ class Committer:
                 f"ledger in memory belongs to one process. Give it a file or a database"
             )
 
-    def enter(self, rows: Rows, lessons: Rows | None = None, *, basis: Basis | None = None) -> None:
+    def enter(self, rows: Rows, lessons: Rows | None = None, *, basis: DecisionBasis | None = None) -> None:
         """Record rows that `record.Recorder` made. They are all there when this returns, or none is.
 
         lessons : for each row, what its reward teaches (`record.lessons`); basis : of the decisions
@@ -295,7 +295,7 @@ class Committer:
         The statement that inserts a row returns the marks, so the comparison costs no statement more.
         """
         rest: list[tuple[Any, ...]] = []
-        compared: set[Basis] = set()
+        compared: set[DecisionBasis] = set()
         for rows, basis in new:
             if basis is None or basis in compared or not rows:
                 rest += rows

@@ -44,6 +44,35 @@ _RENEW = (
 )
 _CHECK = sa.select(*_STANDING).where(_MINE).with_for_update(of=sql_tables.lease)
 _NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
+_ABOUT = sa.select(_BATCH.slots, MARK).where(_BATCH.number == sa.bindparam("number_"))
+
+
+def _teaches(rewards: Any) -> sa.ColumnElement[bool]:
+    """Whether a row of the table of rewards is a lesson, or another reward for one."""
+    return sql_tables.teaches(rewards.c.standing) & (rewards.c.part == "")
+
+
+def _lessons() -> Any:
+    """The rows of a batch, each with its latest reward up to some batch. The first row of a decision is its lesson."""
+    other = sql_tables.rewards.alias()
+    others = _teaches(other) & (other.c.decision == _REWARD.decision)
+    latest = sa.select(other.c.reward).where(others, other.c.batch <= sa.bindparam("upto_"))
+    r = latest.order_by(other.c.seq.desc()).limit(1).scalar_subquery()
+    rows = sa.select(_DECISION.x, _DECISION.slot, r, _DECISION.time).join_from(sql_tables.rewards, sql_tables.decisions)
+    there = (_REWARD.batch == sa.bindparam("number_")) & _REWARD.reward.is_not(None)
+    return rows.where(there, ~sa.exists().where(others, other.c.seq < _REWARD.seq)).order_by(_REWARD.seq)
+
+
+def _corrected() -> Any:
+    """The first batch with a lesson that a row of later batches corrects."""
+    later, lesson = sql_tables.rewards.alias(), sql_tables.rewards.alias()
+    both = (lesson.c.decision == later.c.decision) & (lesson.c.seq < later.c.seq)
+    fields = sa.select(sa.func.min(lesson.c.batch)).select_from(later).join(lesson, both)
+    between = (later.c.batch > sa.bindparam("after_")) & (later.c.batch <= sa.bindparam("to_"))
+    return fields.where(between, _teaches(lesson), _teaches(later))
+
+
+_LESSONS, _CORRECTED = _lessons(), _corrected()
 
 
 class Batch(NamedTuple):
@@ -68,7 +97,7 @@ class Changes(NamedTuple):
     mark: int  # of the last change of these, of budgets, and of what the ledger says of itself
 
 
-class Standing(NamedTuple):
+class LedgerStanding(NamedTuple):
     """Where a ledger stands, for one who has learnt the batches up to some number."""
 
     changes: Changes
@@ -76,7 +105,7 @@ class Standing(NamedTuple):
     last: int  # the number of the last batch, 0 before the first
 
 
-class Basis(NamedTuple):
+class DecisionBasis(NamedTuple):
     """What a decision was made from. It is compared with the ledger where the decision is stored (`committing`)."""
 
     batch: int  # the last that was learnt
@@ -122,7 +151,7 @@ def take(connection: sa.Connection, home: Home, holder: str, seconds: float) -> 
     return lease
 
 
-def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> Standing | None:
+def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> LedgerStanding | None:
     """Renew the lease where it is still the holder's; it is then locked until the transaction ends.
 
     batch : the last that the holder has learnt
@@ -134,20 +163,20 @@ def renew(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> St
     return _standing(rows[0]) if rows else None
 
 
-def check(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> Standing | None:
+def check(connection: sa.Connection, home: Home, lease: Lease, batch: int) -> LedgerStanding | None:
     """Like `renew`, but the lease is not made longer. Nothing is written, so it is quicker."""
     rows = home.quick(connection, _CHECK, holder=lease.holder, fence_=lease.fence, batch_=batch)
     return _standing(rows[0]) if rows else None
 
 
-def standing(connection: sa.Connection, batch: int) -> Standing:
+def standing(connection: sa.Connection, batch: int) -> LedgerStanding:
     """Where the ledger stands, for one who has learnt the batches up to this one."""
     return _standing(connection.execute(sa.select(*_STANDING), {"batch_": batch}).one())
 
 
-def _standing(row: Any) -> Standing:
+def _standing(row: Any) -> LedgerStanding:
     *changes, mark, last = row
-    return Standing(Changes(*changes), mark, last or 0)
+    return LedgerStanding(Changes(*changes), mark, last or 0)
 
 
 def release(connection: sa.Connection, lease: Lease) -> None:
@@ -187,15 +216,7 @@ def slots(connection: sa.Connection) -> int:
 
 def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
     """The first batch of which a reward is corrected in the batches after one, up to another; None: none is."""
-    later, own = sql_tables.rewards.alias(), sql_tables.rewards.alias()
-    both = (own.c.decision == later.c.decision) & (own.c.seq < later.c.seq) & _lesson(own) & _lesson(later)
-    fields = sa.select(sa.func.min(own.c.batch)).select_from(later).join(own, both)
-    return connection.scalar(fields.where(later.c.batch > after, later.c.batch <= to))
-
-
-def _lesson(rewards: Any) -> sa.ColumnElement[bool]:
-    """Whether a row of the table of rewards is a lesson, or another reward for one."""
-    return sql_tables.teaches(rewards.c.standing) & (rewards.c.part == "")
+    return connection.scalar(_CORRECTED, {"after_": after, "to_": to})
 
 
 def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto: int) -> Batch:
@@ -204,16 +225,9 @@ def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto:
     slotted : whether the bandit has disjoint slots
     upto : a batch: of the rewards of one decision the latest up to it counts, so a correction in it or before it
     """
-    other = sql_tables.rewards.alias()
-    others = _lesson(other) & (other.c.decision == _REWARD.decision)
-    latest = sa.select(other.c.reward).where(others, other.c.batch <= upto).order_by(other.c.seq.desc()).limit(1)
-    first = ~sa.exists().where(others, other.c.seq < _REWARD.seq)
-    columns: list[Any] = [_DECISION.x, _DECISION.slot, latest.scalar_subquery(), _DECISION.time]
-    fields = sa.select(*columns).join_from(sql_tables.rewards, sql_tables.decisions)
-    about = connection.execute(sa.select(_BATCH.slots, MARK).where(_BATCH.number == number)).first()
+    about = connection.execute(_ABOUT, {"number_": number}).first()
     grown, mark = (None, None) if about is None else about
-    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None) & first
-    rows = connection.execute(fields.where(there).order_by(_REWARD.seq)).all()
+    rows = connection.execute(_LESSONS, {"number_": number, "upto_": upto}).all()
     return of_rows(number, rows, dim, slotted, grown, mark)
 
 

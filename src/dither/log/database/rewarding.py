@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from dither.log import reward_rules, terms
-from dither.log.database import changing, sql_tables
+from dither.log.database import reward_terms, sql_tables
 from dither.log.database.entering import TOGETHER
 from dither.log.database.home import Home
 
@@ -34,7 +34,7 @@ class Sent(NamedTuple):
     corrects: bool = False  # whether it takes the place of the one that counts
 
 
-class Paid:
+class CountedParts:
     """What counts for one decision, as its events come, in order."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Judge:
         self.taught: list[tuple[Any, ...]] = []  # x, slot, reward, time of what teaches, in the order of the rows
         self._decisions: dict[str, Standing] = {}
         self.later: list[tuple[Any, ...]] = []  # rows of which no transaction says that it learns them
-        self._paid: dict[int, Paid] = collections.defaultdict(Paid)  # by the numbers of the decisions
+        self._paid: dict[int, CountedParts] = collections.defaultdict(CountedParts)  # by the numbers of the decisions
         ids = sorted(set(ids))  # in one order, so that no two processes wait for each other
         if len(ids) == 1:
             for row in home.quick(connection, _FIND, id=ids[0]):
@@ -206,7 +206,7 @@ def expire(connection: sa.Connection, home: Home, now: int) -> int:
 
     Each is judged by its own terms. Raises ValueError where no decision can have a deadline.
     """
-    agreed = changing.every(connection)
+    agreed = reward_terms.every(connection)
     if all(one.horizon is None for one in agreed.values()):
         raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
     due = sa.select(_DECISION.number, _DECISION.terms).where(~_DECISION.closed, _DECISION.deadline <= now)

@@ -211,8 +211,15 @@ class GLM(Forgetting, LinkedModel):
     def absorbed_many(self, state: GLMState, X: Array, r: Array, *, own: bool = False, **settings: Any) -> GLMState:
         """The state after n observations that were announced, with settings as of `update_many`."""
         r = arrays.namespace(X).asarray(r, dtype=arrays.namespace(X).float64)
-        if X.shape[-2] < 2 or self.solver in ("online", "counts"):
-            for i in range(X.shape[-2]):
+        n = X.shape[-2]
+        at_once = {"online": min(n, learn.room(state)), "counts": 0}.get(self.solver, n)  # the rows that are kept
+        if 1 < at_once < n:
+            for part in (slice(at_once), slice(at_once, n)):
+                some: dict[str, Any] = {name: None if A is None else A[..., part] for name, A in settings.items()}
+                state = self.absorbed_many(state, X[..., part, :], r[..., part], **some)
+            return state
+        if at_once < max(n, 2):
+            for i in range(n):
                 one = {name: None if A is None else A[..., i] for name, A in settings.items()}
                 state = self.absorbed(state, X[..., i, :], r[..., i], **one, own=i > 0)
             return state

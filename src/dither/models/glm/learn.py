@@ -71,6 +71,12 @@ def taken(state: Any, X: Array, r: Array, weight: Array | None) -> Any:
     return doubted(state._replace(extra=extra, history=history.append_many(state.history, X, r, weight), lazy=kept))
 
 
+def room(state: Any) -> int:
+    """How many more rows "online" keeps in every run."""
+    rows = state.history.rows
+    return max(0, WARM - int(arrays.largest(rows)))
+
+
 def doubted(state: Any, runs: Array | None = None) -> Any:
     """The state of whose θ̂ and Ĥ nothing is certain, so that the next update reads the history.
 
