@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from dither import datasets, log
+from dither.log import schema
 
 HEAD = "arm,reward,propensity"
 PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -179,3 +180,10 @@ def test_a_zone_of_hours_alone(tmp_path):
     read = log.read(put(tmp_path / "a.csv", f"{HEAD},time\n{rows}"))
     wanted = ["2020-09-13T10:26:40", "2020-09-13T17:26:00", "2020-09-13T12:26:40.5"]
     assert_array_equal(read.time, np.array(wanted, dtype="datetime64[us]"))
+
+
+def test_seconds_since_1970_as_text():
+    """As a command has them (`--at 1600000000`). Seen red: `must be ... seconds since 1970, got '1600000000'`."""
+    assert schema.moment("1600000000") == schema.moment(1_600_000_000) == schema.moment("2020-09-13T12:26:40Z")
+    with pytest.raises(ValueError, match="time must be a datetime"):
+        schema.moment("16000")

@@ -147,7 +147,7 @@ def separated(names: Any) -> str:
 _EPOCH = re.compile(r"[0-9]{9,10}")  # seconds since 1970 as text; ISO 8601 has no such text
 _WORDS = {
     "text": "text",
-    "time": "dates with times, in ISO 8601 where they are text (2026-01-31T12:00:00Z), or seconds (or milli-, micro-, "
+    "time": "dates with times, or text in ISO 8601 (2026-01-31T12:00:00Z), or seconds (or milli-, micro-, "
     "nanoseconds) since 1970, from 1990 to 2100",
     "whole": "whole numbers",
     "number": "numbers",
