@@ -257,7 +257,7 @@ CALLED = {  # variables of the pages and docstrings, and the classes that they m
     "model": dither.models.__all__,
     "part": ["Logged"],
     "policy": dither.policies.__all__,
-    "rows": ["Rows"],
+    "rows": ["Rows", "Logged"],
     "used": ["Logged"],
 }
 FILE = re.compile(r"\.(csv|data|gz|html|jinja|json|md|npz|org|parquet|png|py|rst|toml|trn|tst)$")

@@ -133,7 +133,10 @@ def limits(method: str, bounded: Bounded, extremes: Extremes, how: IntervalSetti
     low, high = ordered(how.reward_range)
     if extremes.low < low or extremes.high > high:
         what = f"rewards and predictions go from {extremes.low:g} to {extremes.high:g}"
-        raise ValueError(f"reward_range={how.reward_range!r} is no bound: {what}")
+        raise Refused(
+            f"reward_range={how.reward_range!r} is no bound: {what}. Rewards that were changed after they were logged, "
+            "to money say, have another range than the log says: pass ", Option("reward_range", means="(low, high)"),
+        )  # fmt: skip
     ends = (low, high) if is_open or weight is None else bounded.limits(float(weight), low, high)
     return ends, row_limit(this, extremes, how)
 

@@ -1,4 +1,4 @@
-"""A figure as the page's script (`commands/curves.js`) takes it: names and looks of the curves, and the numbers of each panel.
+"""A figure as the page's script (`commands/curves.js`) takes it: curves, their looks, and the numbers of panels.
 
     x            rounds, or values of a setting: one list for all curves of a panel, and null where a curve has no value
     mean, se     over the runs; the band is made of them, or of low and high (the quartiles)

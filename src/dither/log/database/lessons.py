@@ -44,6 +44,35 @@ _RENEW = (
 )
 _CHECK = sa.select(*_STANDING).where(_MINE).with_for_update(of=sql_tables.lease)
 _NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
+_ABOUT = sa.select(_BATCH.slots, MARK).where(_BATCH.number == sa.bindparam("number_"))
+
+
+def _teaches(rewards: Any) -> sa.ColumnElement[bool]:
+    """Whether a row of the table of rewards is a lesson, or another reward for one."""
+    return sql_tables.teaches(rewards.c.standing) & (rewards.c.part == "")
+
+
+def _lessons() -> Any:
+    """The rows of a batch, each with its latest reward up to some batch. The first row of a decision is its lesson."""
+    other = sql_tables.rewards.alias()
+    others = _teaches(other) & (other.c.decision == _REWARD.decision)
+    latest = sa.select(other.c.reward).where(others, other.c.batch <= sa.bindparam("upto_"))
+    r = latest.order_by(other.c.seq.desc()).limit(1).scalar_subquery()
+    rows = sa.select(_DECISION.x, _DECISION.slot, r, _DECISION.time).join_from(sql_tables.rewards, sql_tables.decisions)
+    there = (_REWARD.batch == sa.bindparam("number_")) & _REWARD.reward.is_not(None)
+    return rows.where(there, ~sa.exists().where(others, other.c.seq < _REWARD.seq)).order_by(_REWARD.seq)
+
+
+def _corrected() -> Any:
+    """The first batch with a lesson that a row of later batches corrects."""
+    later, lesson = sql_tables.rewards.alias(), sql_tables.rewards.alias()
+    both = (lesson.c.decision == later.c.decision) & (lesson.c.seq < later.c.seq)
+    fields = sa.select(sa.func.min(lesson.c.batch)).select_from(later).join(lesson, both)
+    between = (later.c.batch > sa.bindparam("after_")) & (later.c.batch <= sa.bindparam("to_"))
+    return fields.where(between, _teaches(lesson), _teaches(later))
+
+
+_LESSONS, _CORRECTED = _lessons(), _corrected()
 
 
 class Batch(NamedTuple):
@@ -187,15 +216,7 @@ def slots(connection: sa.Connection) -> int:
 
 def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
     """The first batch of which a reward is corrected in the batches after one, up to another; None: none is."""
-    later, lesson = sql_tables.rewards.alias(), sql_tables.rewards.alias()
-    both = (lesson.c.decision == later.c.decision) & (lesson.c.seq < later.c.seq) & _lesson(lesson) & _lesson(later)
-    fields = sa.select(sa.func.min(lesson.c.batch)).select_from(later).join(lesson, both)
-    return connection.scalar(fields.where(later.c.batch > after, later.c.batch <= to))
-
-
-def _lesson(rewards: Any) -> sa.ColumnElement[bool]:
-    """Whether a row of the table of rewards is a lesson, or another reward for one."""
-    return sql_tables.teaches(rewards.c.standing) & (rewards.c.part == "")
+    return connection.scalar(_CORRECTED, {"after_": after, "to_": to})
 
 
 def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto: int) -> Batch:
@@ -204,16 +225,9 @@ def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto:
     slotted : whether the bandit has disjoint slots
     upto : a batch: of the rewards of one decision the latest up to it counts, so a correction in it or before it
     """
-    other = sql_tables.rewards.alias()
-    others = _lesson(other) & (other.c.decision == _REWARD.decision)
-    latest = sa.select(other.c.reward).where(others, other.c.batch <= upto).order_by(other.c.seq.desc()).limit(1)
-    first = ~sa.exists().where(others, other.c.seq < _REWARD.seq)
-    columns: list[Any] = [_DECISION.x, _DECISION.slot, latest.scalar_subquery(), _DECISION.time]
-    fields = sa.select(*columns).join_from(sql_tables.rewards, sql_tables.decisions)
-    about = connection.execute(sa.select(_BATCH.slots, MARK).where(_BATCH.number == number)).first()
+    about = connection.execute(_ABOUT, {"number_": number}).first()
     grown, mark = (None, None) if about is None else about
-    there = (_REWARD.batch == number) & _REWARD.reward.is_not(None) & first
-    rows = connection.execute(fields.where(there).order_by(_REWARD.seq)).all()
+    rows = connection.execute(_LESSONS, {"number_": number, "upto_": upto}).all()
     return of_rows(number, rows, dim, slotted, grown, mark)
 
 
@@ -231,6 +245,23 @@ def of_rows(
     slots = np.array([row[1] for row in fitting], dtype=np.int64) if slotted else None
     at = np.array([row[3] for row in fitting], dtype=np.float64) / 1e6
     return Batch(number, x, r, slots, at, grown, len(lessons) - len(fitting), mark)
+
+
+def unlike(connection: sa.Connection, dim: int, slotted: bool) -> tuple[int, int | None] | None:
+    """Width and slot of a decision that would be `odd` (`Batch`); None: there is none."""
+    alike = (sa.func.length(_DECISION.x) == 8 * dim) & (
+        _DECISION.slot.is_not(None) if slotted else _DECISION.slot.is_(None)
+    )
+    row = connection.execute(
+        sa.select(sa.func.length(_DECISION.x), _DECISION.slot).where(_DECISION.x.is_not(None), ~alike).limit(1)
+    ).first()
+    return None if row is None else (row[0] // 8, row[1])
+
+
+def parts(connection: sa.Connection) -> list[str]:
+    """The parts of the rewards that are there."""
+    named = sa.select(_REWARD.part).where(_REWARD.part != "", _REWARD.reward.is_not(None)).distinct()
+    return sorted(connection.scalars(named))
 
 
 def snapshot(connection: sa.Connection, *, after: int, before: int | None = None) -> Any:
