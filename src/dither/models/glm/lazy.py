@@ -171,12 +171,12 @@ def drifted(lazy: Lazy, x: Array, r: Array, step: RowStep, F: Array) -> Lazy:
     theta, z, zeta, _, q, v, left, omega = step
     s = 1 + v * q
     error = left + rounding.FEW * (abs(zeta) + abs(z) + omega * q * abs(r))
-    error = error + d * unit * xp.vecdot(abs(x), abs(theta))  # of the equation; ζ is off by error/s
+    error = (error + d * unit * xp.vecdot(abs(x), abs(theta))) / xp.sqrt(s)
     diagonal = lazy.diagonal + v[..., None] * (x * x)
     spread = rounding.FEW * rounding.spread(diagonal, lazy.inverse)
-    slip = (error / xp.sqrt(s) + d * spread * abs(zeta - z)) / xp.sqrt(xp.where(q > 0, q, 1.0))  # q is 0 for an x of zeros
+    slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(xp.where(q > 0, q, 1.0))  # q is 0 for an x of zeros
     slip = slip + unit * rounding.length(diagonal, theta)
-    blur = 2 * spread * (1 + d * (s - 1) / s) + unit * (8 + zeta * zeta) + (1 + abs(zeta)) * error / s
+    blur = 2 * spread * (1 + d * (s - 1) / s) + unit * (8 + zeta * zeta)
     return lazy._replace(
         slope=lazy.slope + slip,
         offset=lazy.offset + blur,
