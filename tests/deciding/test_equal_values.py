@@ -21,6 +21,8 @@ EQUAL = {
     "cents of thousands": np.array([1999.99, 0.01]) - np.array([1999.98, 0.0]),
     "thirds": [1 / 3, 1 - 2 / 3],
     "float32": np.array([1.1, 0.1], dtype=np.float32) - np.array([1.0, 0.0], dtype=np.float32),
+    "float32 beside float": [np.float32(1.1) - np.float32(1.0), 0.1],
+    "float16": np.array([1.1, 0.1], dtype=np.float16) - np.array([1.0, 0.0], dtype=np.float16),
 }
 LAWS = [
     policies.FeaturePerturbation(c=2.0),
@@ -53,6 +55,7 @@ def test_a_pair_that_nothing_tells_apart_shares_alike(v, lam):
     assert agree(np.bincount(made.arm, minlength=2) / 1000, p, n=1000)
     assert set(made.propensity.tolist()) == {b.choose(np.eye(2), values=v).propensity} == {0.5}
     # Seen red with scores that are compared with one share of their size: stated (.769, .231), drawn (.726, .274)
+    # and, for float16 and mixed types, with the rounding of float64: (0, 1)
 
 
 @pytest.mark.parametrize("link", sorted(links.LINKS))

@@ -281,11 +281,6 @@ def _checked(kind, given, place, *, n, normal):
         wrong, off = _list(given, learnt(given, ridge, fp), n)
         return wrong and place + wrong, off
     if kind == "curves":
-        if given.of == "times":  # of a GLM, whose bound of rounding depends on the units of columns: it ties more
-            at = X[:, 1] - X[:, 1].min()
-            X = np.c_[X[:, 0], at / max(1.0, at.max())]
-            given = given._replace(X=[[mp.mpf(float(x)) for x in row] for row in X], rough=X)
-            many = np.broadcast_to(X, (n, *X.shape))
         pairs = [cents(rng) for _ in range(K)]
         if rng.random() < 0.5:
             pairs[1] = (pairs[0][0], float(pairs[0][0]))  # the same price, told otherwise
