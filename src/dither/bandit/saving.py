@@ -104,7 +104,8 @@ def _diagonals(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         F = arrays.get(f"{part}G", arrays.get(f"{part}F"))
         if F is not None and F.ndim == arrays[name].ndim + 2:
             del arrays[name]
-            arrays[f"{part}lazy.inverse"], arrays[f"{part}lazy.diagonal"] = digits.diagonals(F)
+            inverse, diagonal = digits.diagonals(F)
+            arrays |= {f"{part}lazy.{what}": one for what, one in (("inverse", inverse), ("diagonal", diagonal))}
 
 
 UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {  # n -> turns format n into n + 1
