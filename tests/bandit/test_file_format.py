@@ -114,6 +114,20 @@ def test_what_rounding_had_done_by_the_traces_of_format_2_is_still_certain(case)
     # seen red: the diagonal of FF' in place of that of its inverse; D in place of D²
 
 
+@pytest.mark.parametrize("case", ["GLMFP", "OFUGLB", "GLMFP of slots"])
+def test_the_traces_of_format_3_become_the_diagonals_of_the_same_matrices(case):
+    """Seen red with F in place of the factor of the objective, G."""
+    state = dither.load(path(3, case)).state
+    F = state.F if state.G is None else state.G
+    covariance = F @ F.mT
+    H = np.linalg.inv(covariance)
+    assert_allclose(state.lazy.diagonal, np.diagonal(H, axis1=-2, axis2=-1), rtol=1e-9)
+    assert_allclose(state.lazy.inverse, np.diagonal(covariance, axis1=-2, axis2=-1), rtol=1e-12)
+    with np.load(path(3, case)) as file:
+        trace = next(file[name] for name in file.files if name.endswith("lazy.trace"))
+    assert_allclose(np.sum(state.lazy.diagonal, axis=-1), trace, rtol=1e-9)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_written_now_has_the_form_of_the_files_that_are_kept(case):
     """If this fails, older files may not be read: raise FORMAT, write an upgrade, and write the files of the format."""

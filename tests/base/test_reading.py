@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from dither import datasets, log
+from dither.log import schema
 
 HEAD = "arm,reward,propensity"
 PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -124,3 +125,65 @@ def test_positions_that_pandas_wrote_as_floats(tmp_path):
     assert_array_equal(log.read({"arm": [0.0, np.nan], "reward": [1.0, 0.0], "propensity": [0.5, 0.5]}).a, [0, -1])
     with pytest.raises(ValueError, match=r"column 'arm' .* must hold whole numbers, got Float64"):
         log.read(put(tmp_path / "b.csv", f"{HEAD}\n0.5,1,0.5\n"))  # seen red: a cast, which makes it arm 0
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("separator", [",", " "])
+def test_lines_that_end_as_on_the_first_macs(tmp_path, packed, separator):
+    """Seen red with `The length of the new names list (3) should be equal to the original column length`."""
+    text = f"{HEAD}\n0,1,0.5\n1,0,0.25\n".replace(",", separator).replace("\n", "\r")
+    read = log.read(put(tmp_path / f"t.csv{packed}", PACKERS[packed](text.encode())))
+    assert_array_equal((read.a, read.r, read.p), ([0, 1], [1, 0], [0.5, 0.25]))
+
+
+@pytest.mark.parametrize(
+    ("late", "encoding", "words"),
+    [
+        (False, "latin-1", "it holds the byte 0xe9 in line 2"),
+        (True, "latin-1", "it holds the byte 0xe9 in line 9002"),
+        (False, "utf-16", "it holds zero bytes, as UTF-16 has them"),
+        (False, "utf-16-le", "it holds zero bytes, as UTF-16 has them"),
+    ],
+)
+def test_another_encoding_is_said(tmp_path, late, encoding, words):
+    """Seen red with the errors of before: `invalid utf-8 sequence`, or a column that is called 'a\\x00r\\x00m\\x00'."""
+    text = f"{HEAD},who\n" + "0,1,0.5,x\n" * 9000 * late + "0,1,0.5,Ren\u00e9\n"
+    path = put(tmp_path / "t.csv", text.encode(encoding))
+    for reader in (log.read, lambda path: datasets.table(path, "arm")):
+        with pytest.raises(ValueError, match=f"must be text in UTF-8, and {words}: save it as UTF-8"):
+            reader(path)
+
+
+@pytest.mark.parametrize("separator", [",", ";", " "])
+def test_a_line_with_too_many_values_is_named(tmp_path, separator):
+    """Seen red with `found more fields than defined in 'Schema'`, without the line."""
+    rows = f"{HEAD}\n" + "0,1,0.5\n" * 60
+    cases = [(f"{rows}0,1,0.5,9\n", 62, 4)] + [(f"# of May\n{rows}", 2, 3)] * (separator == ",")
+    for text, number, values in cases:
+        path = put(tmp_path / "t.csv", text.replace(",", separator))
+        for reader in (log.read, lambda path: datasets.table(path, "arm")):
+            with pytest.raises(ValueError, match=f"line {number} of .* has {values} values, and the line with names"):
+                reader(path)
+
+
+def test_a_first_line_of_any_length(tmp_path):
+    """Seen red where the names were looked for in the first 64 kB alone: `The length of the new names list`."""
+    names = [f"gene{i:05d}" for i in range(20_000)]
+    path = put(tmp_path / "t.csv", ",".join([HEAD, *names]) + "\n" + ",".join(["0,1,0.5", *["2"] * 20_000]))
+    assert log.read(path).column(names[-1]).tolist() == [2]
+
+
+def test_a_zone_of_hours_alone(tmp_path):
+    """PostgreSQL writes it so. Seen red: it was no time."""
+    texts = ["2020-09-13 12:26:40+02", "2020-09-13 12:26-05", "2020-09-13T12:26:40.5+00"]
+    rows = "".join(f"0,1,0.5,{text}\n" for text in texts)
+    read = log.read(put(tmp_path / "a.csv", f"{HEAD},time\n{rows}"))
+    wanted = ["2020-09-13T10:26:40", "2020-09-13T17:26:00", "2020-09-13T12:26:40.5"]
+    assert_array_equal(read.time, np.array(wanted, dtype="datetime64[us]"))
+
+
+def test_seconds_since_1970_as_text():
+    """As a command has them (`--at 1600000000`). Seen red: `must be ... seconds since 1970, got '1600000000'`."""
+    assert schema.moment("1600000000") == schema.moment(1_600_000_000) == schema.moment("2020-09-13T12:26:40Z")
+    with pytest.raises(ValueError, match="time must be a datetime"):
+        schema.moment("16000")

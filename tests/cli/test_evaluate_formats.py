@@ -160,3 +160,32 @@ def test_a_source_is_checked_before_it_is_read(tmp_path):
     (tmp_path / "x.dsjson").write_text("")
     with pytest.raises(LookupError, match="no option of --format dsjson 'skip': did you mean 'skipped'"):
         LogSource(tmp_path / "x.dsjson", "dsjson", options={"skip": "keep"})
+
+
+@pytest.mark.parametrize("form", ["caf\u00e9", "cafe\u0301"])
+def test_an_arm_is_found_however_its_accent_was_typed(dither, tmp_path, form):
+    """Seen red: `no arm 'café': did you mean 'café'?`, and that it was on offer in no row."""
+    path, rows = tmp_path / "t.csv", "".join(f"{('b', form)[i % 2]},{i % 2},0.5\n" for i in range(40))
+    path.write_text("arm,reward,propensity\n" + rows, encoding="utf-8")
+    for typed in ("caf\u00e9", "cafe\u0301"):
+        for more in ((), ("--with", f"arms=b,{typed}")):
+            code, out, _ = dither("evaluate", path, "--format", "table", "--policy", f"arm:{typed}", *more)
+            assert code == 0
+            assert row(out, f"arm:{typed}", "snips")[0] == 1.0
+
+
+def test_ids_of_very_many_digits(dither, tmp_path):
+    """Seen red with `Exceeds the limit (4300 digits) for integer string conversion`."""
+    path, ids = tmp_path / "t.csv", ("9" * 5000, "1")
+    path.write_text("arm,reward,propensity\n" + "".join(f"{ids[i % 2]},{i % 2},0.5\n" for i in range(40)))
+    assert dither("evaluate", path, "--format", "table", "--policy", "arm:1")[0] == 0
+
+
+def test_lines_without_features_need_none(dither, tmp_path):
+    """Seen red with `holds no features: pass --with features=False`, though no policy asked for one."""
+    path = tmp_path / "cb.dat"
+    path.write_text("".join(f"{1 + i % 2}:{-(i % 2)}:0.5 |\n" for i in range(40)))
+    code, out, err = dither("evaluate", path, "--format", "dat", "--policy", "uniform")
+    assert (code, err, row(out, "uniform", "snips")[0]) == (0, "", 0.5)
+    code, _, err = dither("evaluate", path, "--format", "dat", "--policy", "uniform", "--with", "features=true")
+    assert (code, "holds no features: pass --with features=False" in err) == (2, True)

@@ -21,6 +21,8 @@ EQUAL = {
     "cents of thousands": np.array([1999.99, 0.01]) - np.array([1999.98, 0.0]),
     "thirds": [1 / 3, 1 - 2 / 3],
     "float32": np.array([1.1, 0.1], dtype=np.float32) - np.array([1.0, 0.0], dtype=np.float32),
+    "float32 beside float": [np.float32(1.1) - np.float32(1.0), 0.1],
+    "float16": np.array([1.1, 0.1], dtype=np.float16) - np.array([1.0, 0.0], dtype=np.float16),
 }
 LAWS = [
     policies.FeaturePerturbation(c=2.0),
@@ -53,6 +55,7 @@ def test_a_pair_that_nothing_tells_apart_shares_alike(v, lam):
     assert agree(np.bincount(made.arm, minlength=2) / 1000, p, n=1000)
     assert set(made.propensity.tolist()) == {b.choose(np.eye(2), values=v).propensity} == {0.5}
     # Seen red with scores that are compared with one share of their size: stated (.769, .231), drawn (.726, .274)
+    # and, for float16 and mixed types, with the rounding of float64: (0, 1)
 
 
 @pytest.mark.parametrize("link", sorted(links.LINKS))
@@ -117,7 +120,7 @@ def test_values_that_differ_by_a_billionth_are_told_apart(apart):
     b = dither.GLMFP(dim=2, lam=1e-4, seed=0)
     assert_array_equal(b.propensities(np.eye(2), values=[1.0, 1 + apart]), [0, 1])
     assert set(b.choose(np.broadcast_to(np.eye(2), (500, 2, 2)), values=[1.0, 1 + apart]).arm.tolist()) == {1}
-    # Seen red with scores that are rounded: (.5, .5) in a part of the draws
+    # Seen red with values that tie within 1e-8: (.5, .5)
 
 
 def test_a_chain_of_values_is_its_least_whatever_the_order():
@@ -142,7 +145,7 @@ def test_the_order_of_two_curves_is_that_of_60_digits():
     rng = np.random.default_rng(0)
     for kind in range(1000):
         m, w, v = rng.normal(size=2) * 10, np.exp(rng.normal(size=2)), np.exp(rng.normal(size=2))
-        near = 10.0 ** rng.uniform(-15, -3)
+        near = 10.0 ** rng.uniform(-16, -14)
         if kind % 4 in (0, 2):
             m[1], w[1] = m[0] * (1 + near), w[0] * (1 - near)
         if kind % 4 in (1, 2):
@@ -150,4 +153,4 @@ def test_the_order_of_two_curves_is_that_of_60_digits():
         z = float(rng.normal() * 10)
         said = np.sign(lead(*(Curve(m[k], w[k], v[k]) for k in range(2)))(z))
         assert said == sign_of_60_digits(m, w, v, z), (kind, m, w, v, z)
-    # Seen red with log v + log μ of each: 58 of 1,000
+    # Seen red with log v + log μ of each: 24 of 1,000

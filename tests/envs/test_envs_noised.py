@@ -1,6 +1,7 @@
 """Noise that depends on the context, the arm, the run and the round: by a law, or by an environment of one's own."""
 
 import pickle
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +73,7 @@ class Clicks(envs.Logistic):
         envs.Misspecified(envs.Noised(LINEAR, of_run)),
         envs.Delayed(envs.Abrupt(Mine(dim=4, arms=3), rounds=5), delay=2),
     ],
-    ids=str,
+    ids=lambda env: re.sub(r" at 0x\w+", "", str(env)),  # without addresses, which differ between processes
 )
 def test_they_pass_the_checks_of_environments(env):
     check_environment(env, draws=2000)

@@ -171,3 +171,43 @@ def test_a_corrected_ledger_is_exported_and_taken_over_as_it_counts(tmp_path, ru
     for rows in (made.read(), log.read(tmp_path / "days"), other.read()):
         assert rows.frame["reward_list" if rule == "list" else "reward"].to_list() == wanted
         assert [at.timestamp() for at in rows.frame["reward_time"]] == [5.0, 7.0]
+
+
+def test_a_part_that_nobody_learns_is_refused_by_every_process(home):
+    """A ledger of a bandit without parts, whose rewards a plain `Ledger` sends, and which may be older than this rule.
+
+    Seen red with the question asked in `Live` alone.
+    """
+    live = dither.Live(home, bandit=dither.GLMFP(dim=3, floor=0.3, seed=0))
+    d = live.choose(X)
+    for one in (live, live.ledger):
+        with pytest.raises(ValueError, match=r"so part='click' would never be learnt"):
+            one.reward(d.id, 1.0, part="click")
+    assert live.reward(d.id, 1.0) == "counted"
+    assert live.bandit.observations == 1
+
+
+@pytest.mark.parametrize("parts", [None, ["a", "b"]])
+def test_what_counts_in_an_export_counts_where_it_is_taken_over(home, tmp_path, parts):
+    """Corrections and defaults have times after the horizon; a reward after `expire` may have one before it.
+
+    Seen red with rewards that were judged anew: those that had been corrected counted, and the late one.
+    """
+    settings = {"bandit": dither.LinFP(dim=3, floor=0.3, seed=0), "horizon": 10, "default": 0.0, "parts": parts}
+    live = dither.Live(home, **settings)
+    ids = [live.choose(X, id=f"{i}", time=0).id for i in range(5)]
+    for part in parts or [None]:
+        live.reward(ids[:2], [1.0, 1.0], 5, part=part)
+    live.correct("0", 0.25, time=50, part=parts and "a")
+    live.expire(60)
+    assert live.reward("2", 1.0, 5, part=parts and "a") == "late"
+    live.correct("3", 0.5, time=70)
+    live.ledger.export(tmp_path / "days")
+    other = dither.Live(None, **settings)
+    assert other.ledger.take_over(tmp_path / "days") == 5
+    other.learn()
+    other.expire(80)
+    for rows in (other.read(), log.read(tmp_path / "days")):
+        assert dict(zip(rows.id, rows.r, strict=True)) == dict(zip(live.read().id, live.read().r, strict=True))
+    assert other.bandit.observations == live.bandit.observations == 5
+    assert_allclose(other.bandit.theta, live.bandit.theta, rtol=1e-12)

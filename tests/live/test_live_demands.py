@@ -600,3 +600,21 @@ def test_threads_of_one_process_share_their_turn(home, learn):
     assert not learn or live.replay().to_bytes() == live.to_bytes()
     assert len(live.ledger) == 60
     # seen red: `follow` that takes the bandit before the turn, with a ledger in memory
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"bandit": begin(), "budgets": {"a": Budget(3)}},
+        {"bandit": begin(baseline=Baseline("a", 0.5))},
+        {"bandit": begin(baseline=Baseline("a", 0.5, 0.1)), "budgets": {"b": Budget(3)}},
+    ],
+)
+def test_a_batch_without_requests_is_no_decision(settings):
+    """Seen red with IndexError, where the first of the choices was asked for its z."""
+    live = dither.Live(None, **settings)
+    shown = live.choose(np.empty((0, 4, 4)), arms=ARMS)
+    assert (shown.id, shown.arm.tolist(), shown.propensity.tolist()) == ((), [], [])
+    assert len(live.ledger) == 0
+    assert live.to_bytes() == live.replay().to_bytes()
+    assert live.choose(X, arms=ARMS).arm in ARMS

@@ -53,6 +53,9 @@ REFUSED = [
     {"bandit": dither.LinFP(dim=3, baseline=dither.Baseline(0, 0.5, 0.1)), "store": "shown"},
     {"bandit": dither.Bandit(Mine(), dither.policies.FeaturePerturbation(1.0), dim=3)},
     {"bandit": dither.LinFP(features=others()), "catalogue": catalogue(), "budgets": {"a": dither.Budget(1)}},
+    {"bandit": begin(), "apprentice": lambda X, mask: 0, "explore": 3.0},
+    {"bandit": begin(), "apprentice": "first"},
+    {"bandit": begin(), "catalogue": "arms"},
 ]
 
 
@@ -65,7 +68,8 @@ def test_an_opening_that_is_refused_settles_nothing(shared, more):
     )
     assert (live.ledger.horizon, live.ledger.parts) == (timedelta(hours=1), ("x", "y"))
     assert (set(live.budgets), live.catalogue, live.shadow) == ({"b"}, None, None)
-    # seen red with terms, bandit, shadow, catalogue and budgets settled in a transaction each
+    # seen red with terms, bandit, shadow, catalogue and budgets settled in a transaction each, and with a rule that was
+    # looked at after them
 
 
 def test_a_refused_opening_of_a_ledger_that_is_there_settles_nothing(shared):
@@ -267,3 +271,38 @@ def test_a_ledger_that_gets_a_bandit_later_has_its_range(shared):
     assert plain.reward_range == (0, 1)
     with pytest.raises(ValueError, match="default must lie"):
         log.Ledger(None, horizon=10, default=0.5, reward_range=(1, 2))
+
+
+def rows_of(home, dim, part=None):
+    """A ledger of a plain process: one decision and its reward."""
+    made, bandit, rows = log.Ledger(home), dither.LinFP(dim=dim, seed=0), np.eye(dim)
+    made.reward(made.record(bandit.choose(rows), X=rows).id, 1.0, part=part)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("dim", "part", "settings", "words"),
+    [
+        (4, None, {}, "width 4, and the bandit has dim=3: pass a bandit with dim=4"),
+        (3, None, {"disjoint": 3}, "has no slot, and the bandit has disjoint=3.*`export`, `take_over`"),
+        (3, "click", {}, r"would never learn the parts 'click'.*parts=\['click'\]"),
+    ],
+)
+def test_rows_that_a_new_bandit_cannot_learn_are_refused_as_a_whole(shared, tmp_path, dim, part, settings, words):
+    """Of a ledger that a plain process began. The cure that the error names teaches them.
+
+    Seen red with rows that were refused one by one, and a part of which nothing was said.
+    """
+    made = rows_of(shared, dim, part)
+    before = settled(shared)
+    with pytest.raises(ValueError, match=words):
+        dither.Live(shared, bandit=begin(**settings))
+    assert settled(shared) == before
+    if dim == 4:
+        live = dither.Live(shared, bandit=dither.LinFP(dim=4))
+    else:
+        live = dither.Live(None, bandit=begin(**settings), parts=None if part is None else [part])
+        made.export(tmp_path / "days")
+        live.ledger.take_over(tmp_path / "days")
+    live.learn()
+    assert (live.bandit.observations, live.refused) == (1, 0)

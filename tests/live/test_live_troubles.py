@@ -68,6 +68,28 @@ def test_room_for_the_rows_and_not_for_the_snapshot(tmp_path, caplog):
     # seen red: `after` whose errors end the calls: 8 of 8 raise, and the rows are there
 
 
+def test_a_snapshot_that_finds_no_room_at_the_end_is_a_trouble(shared, monkeypatch):
+    """Nothing is lost by it, and the next process learns at once.
+
+    Seen red with a `close` that raised, after which the lease was held for an hour.
+    """
+    live = dither.Live(shared, bandit=begin(), lease_seconds=3600)
+    d = live.choose(X)
+    live.reward(d.id, 1.0)
+
+    def full(*arguments, **settings):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lessons, "keep", full)
+        live.close()
+    assert [one.what for one in live.troubles][-1] == "snapshot"
+    again = dither.Live(shared)
+    again.learn()
+    assert (again.learns, again.bandit.observations) == (True, 1)
+    assert again.to_bytes() == again.replay().to_bytes()
+
+
 # A model that raises
 
 

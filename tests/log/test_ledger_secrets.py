@@ -31,6 +31,7 @@ REFUSED = [  # what cannot be opened, as no server is there, or as it is no URL 
     "postgresql://app:{}@127.0.0.1:1,127.0.0.1:2/news?target_session_attrs=read-write",
     "postgresql://app:{}@/news?host=127.0.0.1:1&host=127.0.0.1:2",
     "postgresql://127.0.0.1:1/news?user=app&password={}",
+    "//app:{}@127.0.0.1:1/news",
     "postgresql:///news?host=127.0.0.1&port=1&user=app&sslpassword={}",
     "postgresql://app@127.0.0.1:1/news?passwrd={}",
     "postgresql://app:" + 30 * "0123456789" + "{}@127.0.0.1:1/news",

@@ -335,3 +335,14 @@ def test_a_bandit_learns_from_yahoo():
     read = log.yahoo(R6A * 20, features=True, cross=True)
     bandit = dither.LinFP(dim=len(read.names), seed=0)
     assert log.warm_start(bandit, read).used == 40
+
+
+def test_interactions_that_stand_twice_are_refused():
+    """Seen red where the second line was read in silence, and where a key of lists was `unhashable type: 'list'`."""
+    first = results(**BASE)
+    with pytest.raises(ValueError, match=r"has the interactions that line .* has .*leave one of the two lines out"):
+        log.coba([*first, results(**BASE | {"reward": [9, 9, 9]})[-1]])
+    for key in ('["I", [[0], 0, 0]', '["I", ["0", 0, 0]', '["I", [true, 0, 0]'):
+        what = json.loads(first[-1])
+        with pytest.raises(ValueError, match=r"must be \["):
+            log.coba([*first[:-1], f"{key}, {json.dumps(what[2])}]"])

@@ -331,3 +331,13 @@ def test_labels_survive_the_text(rows):
     assert_array_equal(read.a, [a - 1 for a, _, _ in rows])
     assert_array_equal(read.r, [-c for _, c, _ in rows])
     assert_allclose(read.p, [p for *_, p in rows], rtol=0)
+
+
+@pytest.mark.parametrize("number", ["1.5", "3000000000", "1e300"])
+def test_actions_are_whole_numbers(number):
+    """Seen red where 1.5 was action 1, and with an error of polars for what no int64 holds."""
+    with pytest.raises(ValueError, match="line 2 of the lines: action"):
+        log.vw_text(["1:1:0.5 | a", f"{number}:1:0.5 | a"])
+    for wrong in ({"a": [1.5, 2, 3]}, {"_label_Action": 1.5}, {"_labelIndex": 0.5}):
+        with pytest.raises(ValueError, match=r"line 1 of the lines: (a|_label_?\w+) must be a whole number"):
+            log.dsjson([event(**wrong)])

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 
 import dither as library
 from dither import log, ope
+from dither.algorithms.spec import Spec
 from dither.ope import tuning
 from dither.ope.synthetic import ScoreSoftmax, World
 
@@ -358,3 +359,12 @@ def test_the_command_saves_nothing_that_was_not_told_apart(tmp_path, dither):
     code, out, _ = dither(*asked, "--save-tied")
     assert code == 0
     assert library.load(tmp_path / "b.npz").policy.c == 1.0
+
+
+@pytest.mark.parametrize("setting", ["disjoint=2", "dim=3"])
+def test_what_the_log_says_is_no_setting(setting):
+    """Seen red with `configure() got multiple values for keyword argument`."""
+    with pytest.raises(
+        ValueError, match=rf"{setting[:-1]} is no setting of 'LinFP:{setting}': the environment says it"
+    ):
+        Spec.parse(f"LinFP:{setting}")

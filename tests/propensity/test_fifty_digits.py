@@ -15,4 +15,4 @@ def test_what_is_stated_is_what_50_digits_say_and_what_is_drawn(kind):
     answers = [answer for answer in answers if answer is not None]
     assert len(answers) > 0.9 * PROBLEMS
     assert [fault for fault, _ in answers if fault] == []
-    # Seen red with raw times that the bound of a GLM takes for one (curves 37)
+    # Seen red with bounds of rounding that are a thousand times as wide (lines 14)

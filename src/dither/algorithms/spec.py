@@ -14,7 +14,8 @@ from dither.base import errors, parts
 from dither.base.parts import UserPart
 
 NAMES = frozenset(algorithm.name for algorithm in BUILT_IN)
-OF_THE_CALLER = ("dim", "disjoint", "seed", "floor", "monte_carlo")  # settings that no text has
+SHAPE = ("dim", "disjoint")
+OF_THE_CALLER = (*SHAPE, "seed", "floor", "monte_carlo")  # settings that no text has
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Spec:
             parts.fresh(spec.origin.source)
         algorithm = spec.algorithm
         errors.among("preset", spec.preset, algorithm.presets)
+        told = next((name for name, _ in spec.settings if name in SHAPE), None)
+        if told is not None:
+            raise ValueError(
+                f"{told}= is no setting of {text!r}: the environment says it, or the log (for slots, dither tune "
+                "--slots K): leave it out"
+            )
         elsewhere = spec.origin is not None or algorithm in BUILT_IN
         return spec if elsewhere else dataclasses.replace(spec, origin=algorithm)  # other processes are sent it
 

@@ -26,7 +26,7 @@ from dither.base import files, trees
 from dither.deciding import baseline
 from dither.models import adapting, digits
 
-FORMAT = 3  # 2: states carry what rounding has done to them; 3: column by column
+FORMAT = 4  # 2: states carry what rounding has done to them; 3: column by column; 4: in a GLM too
 LATER = ("mass", "unread")  # arrays that older files lack, which mean what a fresh state has
 LIBRARY = "dither"
 KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds those of algorithms
@@ -97,8 +97,20 @@ def _columnwise(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
             arrays[f"{name.removesuffix('F')}lost"] = digits.of_traces(lost, F)
 
 
+def _diagonals(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Format 3 had traces of H and H⁻¹ in the states of a `GLM`, where format 4 has diagonals."""
+    for name in [name for name in arrays if name.endswith("lazy.trace")]:
+        part = name.removesuffix("lazy.trace")
+        F = arrays.get(f"{part}G", arrays.get(f"{part}F"))
+        if F is not None and F.ndim == arrays[name].ndim + 2:
+            del arrays[name]
+            inverse, diagonal = digits.diagonals(F)
+            arrays |= {f"{part}lazy.{what}": one for what, one in (("inverse", inverse), ("diagonal", diagonal))}
+
+
 UPGRADES: dict[int, Callable[[dict[str, Any], dict[str, np.ndarray]], None]] = {  # n -> turns format n into n + 1
     2: _columnwise,
+    3: _diagonals,
 }
 
 

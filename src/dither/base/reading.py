@@ -17,13 +17,14 @@ names too.
 
 import bz2
 import codecs
+import contextlib
 import csv
 import gzip
 import hashlib
 import io
 import lzma
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc", ".arrows")
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 DAMAGED = (OSError, EOFError, lzma.LZMAError)  # what unpacking may raise
-HEAD = 2**16  # bytes in which the separator is looked for
+HEAD = 2**16  # bytes in which the separator is looked for, or more where the first line is longer
 NAME = r"^[+-]?0\d+$"  # whole numbers that are meant as names
+NEWLINE, CR = b"\n", b"\r"  # lines end with the first, with both, or, in very old files, with the second alone
 DIGITS = r"^[+-]?\d+$"  # those that are too large for 64 bits are names, too, since a float would make two of them one
 
 
@@ -60,7 +62,11 @@ def scan(path: Path, *, text: Collection[str] = (), names: Collection[str] = (),
     suffix = kind(path)
     source = path if opener(path) is None else io.BytesIO(content(path))
     if suffix in CSV:
-        return _typed(_csv(source, path, names, pl), {*text, *names}, numbers, pl)
+        try:
+            return _typed(_csv(source, path, names, pl), {*text, *names}, numbers, pl)
+        except pl.exceptions.PolarsError:
+            _even(path)
+            raise
     if suffix in JSON:
         if content(path, len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
             source = io.BytesIO(content(path).removeprefix(codecs.BOM_UTF8))
@@ -153,6 +159,9 @@ def _csv(source: Any, path: Path, as_names: Collection[str], pl: Any) -> Any:
             f"{path} has {names.count(twice)} columns named {twice!r} in its first line: give each a name of its own, "
             "or put a line with names above it where it has none"
         )
+    start = content(path, HEAD)
+    if CR in start and NEWLINE not in start:
+        source = io.BytesIO(content(path).replace(CR, NEWLINE))
     if separator == BLANK:
         lines = content(path).decode("utf-8-sig").splitlines()
         source, separator = io.BytesIO("\n".join("\t".join(line.split()) for line in lines).encode()), "\t"
@@ -162,24 +171,43 @@ def _csv(source: Any, path: Path, as_names: Collection[str], pl: Any) -> Any:
     return frame.with_columns(stripped(name, ("",) if name in as_names else NOTHING) for name in names)
 
 
+def _decoded(start: bytes, path: Path) -> str:
+    """The text with which a file begins. Raises ValueError for another encoding than UTF-8."""
+    odd = "zero bytes, as UTF-16 has them"
+    if b"\0" not in start:
+        try:
+            return codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # not final: the last letter may be cut
+        except UnicodeDecodeError as reason:
+            odd = f"the byte {start[reason.start]:#04x} in line {start[: reason.start].count(NEWLINE) + 1}"
+    raise ValueError(
+        f"{path} must be text in UTF-8, and it holds {odd}: save it as UTF-8, such as by `iconv -f ENCODING -t UTF-8`, "
+        "where the encoding of a file from Excel is often UTF-16 or WINDOWS-1252"
+    )
+
+
 def header(path: Path) -> tuple[str, list[str]]:
     """The separator and the names of the columns.
 
     The separator is the one that splits the first lines into equally many parts; of several, the one with most parts.
     Blanks, as many as there are, separate where nothing else does.
     """
-    start = content(path, HEAD)
-    text = codecs.getincrementaldecoder("utf-8-sig")().decode(start)  # not final: the last letter may be cut
+    size = HEAD
+    while len(start := content(path, size)) == size and NEWLINE not in start and CR not in start:
+        size *= 2  # a table may have very many columns
+    text = _decoded(start, path)
     lines = text.splitlines()
     if lines and lines[0].lower().startswith(("@relation", "@attribute", "@data")):
         raise ValueError(
             f"{path} begins with {lines[0][:40]!r}, as ARFF and KEEL files do: leave out the lines that begin with @, "
             "and put a line with the names of the columns above the rows"
         )
-    lines = lines[:-1] if len(start) == HEAD and len(lines) > 1 else lines
+    lines = lines[:-1] if len(start) == size and len(lines) > 1 else lines
     ways: list[tuple[tuple[bool, int], str, list[str]]] = []
     for separator in SEPARATORS:
-        rows = [row for row in csv.reader(lines[:50], delimiter=separator) if row]
+        try:
+            rows = [row for row in csv.reader(lines[:50], delimiter=separator) if row]
+        except csv.Error:  # a field that is too long for it, as a line of very many names without this separator is
+            continue
         alike = len({len(row) for row in rows}) == 1
         if rows:
             ways.append(((alike and len(rows[0]) > 1, len(rows[0])), separator, rows[0]))
@@ -190,6 +218,25 @@ def header(path: Path) -> tuple[str, list[str]]:
     if not split and len(words) > 1 and len(words[0]) > 1 and len(set(map(len, words))) == 1 and '"' not in text:
         separator, names = BLANK, words[0]
     return separator, [name.strip() for name in names]
+
+
+def _even(path: Path) -> None:
+    """Raise ValueError, with the line, for a CSV file that is not UTF-8, or has a line with more values than names."""
+    separator, names = header(path)
+    text = _decoded(content(path), path)
+    rows: Iterator[tuple[int, list[str]]]
+    if separator == BLANK:
+        rows = enumerate(map(str.split, text.splitlines()), 1)
+    else:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        rows = ((reader.line_num, row) for row in reader)
+    with contextlib.suppress(csv.Error):
+        for number, row in rows:
+            if len(row) > len(names):
+                raise ValueError(
+                    f"line {number} of {path} has {len(row)} values, and the line with names has {len(names)}: leave "
+                    "out what stands above the names, and put values that hold the separator into quotes"
+                )
 
 
 def _typed(frame: Any, text: Collection[str], as_numbers: Collection[str], pl: Any) -> Any:

@@ -101,7 +101,7 @@ def values(numbers: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> 
     """Values of the arms (..., K), above 0; what is not on offer counts as 1.
 
     Values that nothing but rounding tells apart are one number, the least of them: 1.1 - 1.0 beside 0.1, and what came
-    in float32 by the rounding of that.
+    in a coarser type, or beside one number that did, by the rounding of that.
     """
     if isinstance(numbers, Mapping):
         raise TypeError("values must be numbers in the order of the arms, got a dict: [values[a] for a in arms]")
@@ -109,9 +109,20 @@ def values(numbers: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> 
     v = _of_arms(
         numbers, "values", shape, mask, absent=1.0, fits=lambda v: (v > 0) & (v < LARGEST), rule=rule, cure=cure
     )
-    kind = getattr(numbers, "dtype", None) or (np.asarray(numbers).dtype if isinstance(numbers, Sequence) else "")
-    share = settled.OF_FLOAT32 if str(kind).lower().endswith("float32") else settled.OF_VALUES
-    return settled.values(v, share=share, mask=mask)
+    return settled.values(v, share=max(settled.OF_VALUES, *map(_coarse, _types(numbers))), mask=mask)
+
+
+def _types(numbers: Any) -> set[str]:
+    """The names of the types that numbers, or the parts of a sequence of them, came in."""
+    kind = getattr(numbers, "dtype", None)
+    if kind is not None or not isinstance(numbers, Sequence) or isinstance(numbers, str):
+        return {str(kind).lower()}
+    return set().union({""}, *map(_types, numbers))
+
+
+def _coarse(kind: str) -> float:
+    """The rounding error of a value of this type, as a share of it; 0 for float64 and whatever is not a float."""
+    return next((share for name, share in settled.COARSE.items() if kind.endswith(name)), 0.0)
 
 
 def minimum(numbers: Any, *, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:

@@ -401,7 +401,7 @@ class Learner:
         if not self.holds or self._lease is None:
             return
         if self.stands.batch > self._kept:
-            self.keep()
+            self.attempt("snapshot", self.keep)  # by whoever opens the ledger
         if self._lease is not None:
             with self.ledger.holding() as connection:
                 lessons.release(connection, self._lease)

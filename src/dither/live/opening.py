@@ -1,7 +1,7 @@
 """How `Live` is opened: its parts, in the order in which each needs those before it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
@@ -21,13 +21,15 @@ from dither.models import adapting
 class Beside:
     """Policies beside the bandit. The parameters of `Live` say what each means.
 
-    Raises TypeError for a shadow that is no bandit; ValueError for settings that exclude each other.
+    Raises TypeError for a shadow that is no bandit and a rule that cannot be called; ValueError for settings that
+    exclude each other, and for a share that is none.
     """
 
     shadow: Bandit | None
     learns: bool  # the shadow
     apprentice: Callable[..., Any] | None
     explore: float | None
+    rule: beside.Apprentice | None = field(init=False)  # acts in place of the bandit; None: the bandit acts
 
     def __post_init__(self) -> None:
         if self.shadow is not None:
@@ -39,13 +41,10 @@ class Beside:
                 "explore= is for a rule, apprentice=. A bandit explores by itself, and by its floor=: leave it out"
             )
         errors.true_or_false("shadow_learns", self.learns)
-
-    @property
-    def rule(self) -> beside.Apprentice | None:
-        """The rule that acts in place of the bandit; None: the bandit acts."""
-        if self.apprentice is None:
-            return None
-        return beside.Apprentice(self.apprentice, beside.EXPLORE if self.explore is None else self.explore, None)
+        rule, share = None, beside.EXPLORE if self.explore is None else self.explore
+        if self.apprentice is not None:  # here, before anything is settled, as it may be refused
+            rule = beside.Apprentice(self.apprentice, share, None)
+        object.__setattr__(self, "rule", rule)
 
 
 class Agreed(NamedTuple):
@@ -89,6 +88,8 @@ def agreed(
     Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and none is passed. The
     catalogue is then as it was.
     """
+    if not isinstance(catalogue, Catalogue | None):
+        raise TypeError(f"catalogue must be a dither.Catalogue, or None; got {catalogue!r}")
     version, keeper = 0 if catalogue is None else catalogue.version, None
     created, acting = settling.bandit(ledger, acting, grows=catalogue is not None)
     learner, shadow = Learner(ledger, pace, load), others.shadow

@@ -267,7 +267,6 @@ class Live:
         complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward outside `reward_range`. One
         that the model refuses nevertheless is stored and counted in `refused`, and never learnt.
         """
-        self._has_parts(part)
         answer = self.ledger.reward(id, r, time, part=part)
         self._hear()
         return answer
@@ -281,19 +280,10 @@ class Live:
         it learnt the old one. So all that was learnt after it is learnt again. `replay(n)` of an earlier batch has the
         old reward.
         """
-        self._has_parts(part)
         answer = self.ledger.correct(id, r, part=part, time=time)
         if answer != "known":
             self._learner.attempt("learning", self.learn)
         return answer
-
-    def _has_parts(self, part: str | None) -> None:
-        """Raise ValueError for a part that would never be learnt."""
-        if part is not None and self.ledger.parts is None:
-            raise ValueError(
-                f"the reward of this ledger has no parts, so part={part!r} would never be learnt: "
-                f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
-            )
 
     def _hear(self) -> None:
         """Take the arms of which this process has heard, and say what the learner has to say.

@@ -8,8 +8,8 @@ from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.live.learner import Learner
 from dither.live.taught import BEGAN, SHADOW, shadow_of
-from dither.log import Ledger
-from dither.log.database import keeping, lessons
+from dither.log import Ledger, reward_rules
+from dither.log.database import keeping, lessons, reward_terms
 
 _SAME = ("model", "policy", "features", "dim", "floor", "monte_carlo", "baseline")  # in headers of two equal bandits
 
@@ -41,11 +41,13 @@ def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> Settled:
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
         encoder = None if acting.features is None else acting.features.fingerprint
         facts = keeping.settle(connection, names=acting.columns, encoded_by=encoder)
-        _takes(acting, encoder, facts, where, grows=grows)
+        _takes(connection, acting, encoder, facts, where, grows=grows)
         return Settled(True, acting)
 
 
-def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where: str, *, grows: bool) -> None:
+def _takes(
+    connection: Any, acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where: str, *, grows: bool
+) -> None:
     """Raise ValueError where rows that the ledger has already would mean something else to a bandit that is new there.
 
     encoder : fingerprint of its `Features`; facts : what the ledger says of itself
@@ -68,6 +70,20 @@ def _takes(acting: Bandit, encoder: str | None, facts: Mapping[str, Any], where:
             f"the decisions in {where} are of {slots} disjoint slots, and the bandit has {acting.slots or 'none'}: "
             f"pass a bandit with disjoint={slots}"
         )
+    odd = lessons.unlike(connection, acting.dim, acting.slots is not None)
+    if odd is not None and odd[0] != acting.dim:
+        raise ValueError(
+            f"a decision in {where} has features of width {odd[0]}, and the bandit has dim={acting.dim}: pass a bandit "
+            f"with dim={odd[0]}, or open a new ledger with this one"
+        )
+    if odd is not None:
+        raise ValueError(
+            f"a decision in {where} has {'no slot' if odd[1] is None else 'a slot'}, and the bandit has "
+            f"{f'disjoint={acting.slots}' if acting.slots else 'no slots'}. {cure}"
+        )
+    parts = lessons.parts(connection)
+    if parts and reward_terms.newest(connection).parts is None:
+        raise reward_rules.unlearnable(parts, parts, where=where)
 
 
 def shadow(ledger: Ledger, judged: Bandit, *, learns: bool) -> bool:

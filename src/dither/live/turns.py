@@ -106,6 +106,8 @@ class Turns:
 
     def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
         """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""
+        if request.size == 0:
+            return self.decider.choose(request), Spent()
         K = request.shape[-1]
         names = tuple(map(str, range(K))) if request.ids is None else request.ids
         costs = self._costs(call.costs, request)

@@ -38,6 +38,7 @@ _MISTYPED = [  # no path of a ledger, unless it is absolute
         r"(?!\s*/).*\b(?:password|passwd|pwd|passfile|sslpassword)\s*=",
         rf"\s*(?:{_KEYWORDS})\s*=(?![^/\s]+/)",
         r"(?!\s*/|[a-z]:[/\\]).*:.*@",
+        r"\s*//[^/]+:.*@",
     )
 ]
 _SETTING = re.compile(r"(-c\s*|--)(?!search_path=)([\w.-]+)=(\S+)")  # among the options, which may set anything

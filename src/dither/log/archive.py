@@ -1,5 +1,6 @@
 """A ledger to Parquet, a folder for each day, and folders of `Log` into a ledger."""
 
+import contextlib
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -18,33 +19,76 @@ from dither.log.logged import Logged
 EPOCH = date(1970, 1, 1)
 ROWS = 10_000  # read together
 PART = 100_000  # rows of an exported file
+EXPORTS = "exports"  # the setting that holds the ids of the latest editions
+MOST = 100  # ids that it holds
 _ARRAYS = ("features", "m", "w", "probabilities")
 
 
 def export(ledger: Any, folder: Path) -> list[Path]:
     """Write the days of a `ledger.Ledger` that have changed since the last export; -> the folders of all days.
 
-    The new days are written beside, and then take their places under a new edition (`storage.edition`).
+    The new days are written beside, and then take their places under a new edition (`storage.edition`). The ledger has
+    the id of the edition since before it was read. A ledger that has it not may have other rows with the same counts,
+    since it is another one, or was restored. So all of its days are written.
+
+    Raises ValueError for a folder with days that the ledger has not.
     """
-    from dither.log.database import fetching, keeping, reward_terms
+    from dither.log.database import fetching
 
     folder.mkdir(parents=True, exist_ok=True)
     lock = claim.Claim(folder)
     try:
-        with fetching.uncollected(), ledger.database.reading() as connection:
-            limits = schema.ends(reward_terms.ranges(connection))
-            about = {"rewards": ledger.rewards, "reward_range": limits} | keeping.facts(connection)
-            days = {str(EPOCH + timedelta(days=n)): counts for n, counts in sorted(fetching.days(connection).items())}
-            before = storage.edition(folder, whole=False) or storage.Edition("", True, None, {})
-            same = before.about == about and not before.busy
-            new = [day for day in days if not (same and before.days.get(day) == days[day] and (folder / day).is_dir())]
-            for day in new:
-                _write(folder, day, about, ledger, connection)
+        with fetching.uncollected():
+            with ledger.database.reading() as connection:
+                about, days, new = _changed(ledger, connection, folder)
+            if new:
+                id = _begun(ledger)
+                with ledger.database.reading() as connection:
+                    about, days, new = _changed(ledger, connection, folder)
+                    for day in new:
+                        _write(folder, day, about, ledger, connection)
         if new:
-            _exchange(folder, new, storage.Edition(secrets.token_hex(8), False, about, before.days | days))
+            _exchange(folder, new, storage.Edition(id, False, about, days))
     finally:
         lock.release()
     return [folder / day for day in days]
+
+
+def _changed(ledger: Any, connection: Any, folder: Path) -> tuple[dict[str, Any], dict[str, list[int]], list[str]]:
+    """What the ledger says of itself, its days, and those of them that are to be written.
+
+    Raises ValueError for a folder with days that the ledger has not.
+    """
+    from dither.log.database import fetching, keeping, reward_terms
+
+    limits = schema.ends(reward_terms.ranges(connection))
+    about = {"rewards": ledger.rewards, "reward_range": limits} | keeping.facts(connection)
+    days = {str(EPOCH + timedelta(days=n)): counts for n, counts in sorted(fetching.days(connection).items())}
+    others = sorted({path.name for path in storage.days(folder)} - days.keys())
+    if others:
+        raise ValueError(
+            f"{folder} has {schema.some(others)}, and the ledger has no decision of these days: it was restored, or "
+            f"the folder is that of another one. Export to a folder of its own; `log.read([a, b])` reads both"
+        )
+    before = storage.edition(folder, whole=False)
+    if before is None or before.busy or before.about != about:
+        return about, days, list(days)
+    if before.id not in keeping.settings(connection).get(EXPORTS, []):
+        return about, days, list(days)
+    new = [day for day in days if before.days.get(day) != days[day] or not (folder / day).is_dir()]
+    return about, days, new
+
+
+def _begun(ledger: Any) -> str:
+    """The id of a new edition, which the ledger has from now on, unless this process may only read."""
+    from dither.log.database import keeping, lessons
+
+    id = secrets.token_hex(8)
+    with contextlib.suppress(PermissionError), ledger.holding() as connection:
+        lessons.hold(connection)
+        earlier = keeping.settings(connection).get(EXPORTS, [])
+        keeping.put(connection, EXPORTS, [*earlier, id][-MOST:])
+    return id
 
 
 def _write(folder: Path, day: str, about: dict[str, Any], ledger: Any, connection: Any) -> None:
@@ -89,15 +133,18 @@ def take_over(ledger: Any, folder: Path) -> int:
         raise ValueError(f"{folder} holds no decisions of a log: take_over reads what Log or export wrote")
     with ledger.holding() as connection:
         lessons.hold(connection)
-        taken = sum(_take(ledger, connection, one) for one in folders)
+        taken = sum(_take(ledger, connection, one, judged=edition is not None) for one in folders)
         if storage.edition(folder) != edition:
             raise storage.replaced(folder)
     ledger.look()
     return taken
 
 
-def _take(ledger: Any, connection: Any, folder: Path) -> int:
-    """Enter one folder, with its columns and its slots as the ledger has them."""
+def _take(ledger: Any, connection: Any, folder: Path, *, judged: bool) -> int:
+    """Enter one folder, with its columns and its slots as the ledger has them.
+
+    judged : whether a ledger has exported it, by whose terms its rewards count: with corrections, and with defaults
+    """
     from dither.log.database import entering, rewarding
 
     received, decisions = storage.folder_rows(folder, "rewards"), storage.FolderDecisions(folder)
@@ -127,7 +174,8 @@ def _take(ledger: Any, connection: Any, folder: Path) -> int:
             mine = [event for event in events if event.id in new or not event.conflict]
             judge = rewarding.Judge(connection, ledger.database, [event.id for event in mine])
             for event in mine:
-                judge.answer(rewarding.Sent(event.id, event.reward, event.part, record.micros(event.time)))
+                sent = rewarding.Sent(event.id, event.reward, event.part, record.micros(event.time))
+                judge.answer(sent, counts=False if event.conflict else True if judged else None)
             rewarding.insert(connection, ledger.database, judge.rows)
     return len(new)
 
@@ -138,10 +186,7 @@ def _learnable(ledger: Any, connection: Any, parts: set[str], folder: Path) -> N
 
     odd = sorted(parts - set(ledger.parts or ()))
     if odd and keeping.data(connection, "bandit") is not None:
-        raise ValueError(
-            f"the bandit of this ledger would never learn the parts {schema.some(odd)} of the rewards in {folder}: "
-            f"take it over into a ledger that was told of all of them, Live(home, bandit=..., parts={sorted(parts)})"
-        )
+        raise reward_rules.unlearnable(odd, sorted(parts), where=folder)
 
 
 def _pupil(connection: Any, about: Mapping[str, Any], folder: Path) -> teaching.Pupil:

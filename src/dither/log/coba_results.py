@@ -95,6 +95,11 @@ def _interactions(text: Iterable[str], asked: Sequence[int | None], where: str) 
                 )
         if what[0] == "I":
             key, value = _numbers(what, number, where)
+            if key in every:
+                raise ValueError(
+                    f"line {number} of {where} has the interactions that line {every[key][0]} has "
+                    f"({_listed({key: value})}): leave one of the two lines out, since only one of them is of the log"
+                )
             every[key] = number, value
     some = {key: one for key, one in every.items() if all(a in (None, k) for a, k in zip(asked, key, strict=True))}
     if not some:
@@ -134,7 +139,7 @@ def _numbers(what: list[Any], number: int, where: str) -> tuple[tuple[Any, ...],
     """The numbers of environment, learner and evaluator, and what was recorded."""
     if len(what) == 3 and isinstance(what[1], list) and 2 <= len(what[1]) <= 3 and isinstance(what[2], dict):
         key, packed = (*what[1], 0)[:3], what[2].get("_packed")
-        if isinstance(packed, dict):
+        if isinstance(packed, dict) and all(type(one) is int for one in key):
             return key, packed
     raise ValueError(f'line {number} of {where} must be ["I",[environment,learner,evaluator],{{"_packed":{{...}}}}]')
 

@@ -441,10 +441,12 @@ class Ledger:
         """Write all of it to Parquet, a folder for each day (UTC) in which decisions were made; -> these folders.
 
         `dither.log.read(folder)` reads all days, and each of them alone. Only days of which something has changed since
-        the last export are written: by decisions, by rewards that came later, or by an erasure. All of them take their
-        places together, so who reads at that time has the old log or the new one.
+        the last export are written: by decisions, by rewards that came later, or by an erasure. All days are where the
+        ledger was restored since or is another one, or where this process may only read. The days take their places
+        together, so who reads at that time has the old log or the new one.
 
-        Raises ValueError while another export writes into the folder.
+        Raises ValueError while another export writes into the folder, and for a folder with days that this ledger has
+        not.
         """
         from dither.log import archive
 

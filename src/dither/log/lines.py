@@ -23,6 +23,7 @@ from dither.log.logged import Logged
 
 Features = dict[str, float]
 SKIPPED = "_skipLearn: never shown"
+MOST = 2**32  # the largest number that can be that of an action
 COLUMNS = (  # of the rows, in this order
     *("id", "time", "tag", "arms", "K", "arm", "propensity", "propensity_kind", "probabilities", "reward", "weight"),
     *("most", "other"),
@@ -33,6 +34,10 @@ class Malformed(ValueError):
     """A line that does not have the form of the format."""
 
     line: int | None = None  # its number, where a piece has several lines; None: the first of the piece
+
+
+class NoFeatures(Refused):
+    """No line has a feature, and features were to be read."""
 
 
 @contextlib.contextmanager
@@ -164,7 +169,7 @@ def log_of(
     if all(arms is None for arms in features):
         return Logged(frame, report=report)
     if not names.columns:
-        raise Refused(f"{where} holds no features: pass ", Option("features", False))
+        raise NoFeatures(f"{where} holds no features: pass ", Option("features", False))
     _told_apart(features, where)
     return Logged(
         frame.with_columns(schema.lists("features", features, "rows")), report=report, names=names.columns, sparse=True
@@ -208,6 +213,14 @@ def real(value: Any, what: str) -> float:
     if not math.isfinite(number):
         raise Malformed(f"{what} must be finite, got {value!r}")
     return number
+
+
+def whole(value: Any, what: str) -> int:
+    """The value as a whole number. Raises `Malformed` if it is none, or too large to count anything."""
+    number = real(value, what)
+    if number != int(number) or abs(number) > MOST:
+        raise Malformed(f"{what} must be a whole number of at most {MOST:,}, got {value!r}")
+    return int(number)
 
 
 def moment(time: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from dither.base import errors
 from dither.log import acting, check, schema, storage
 
+DIGITS = 1000  # an id of more digits is a text: Python makes no number of very many
 YOURS = " (yours)"  # is put after the name of a user's column, if a column of the log has that name
 
 
@@ -377,4 +378,4 @@ class Logged:
 
 def by_value(arm: str) -> tuple[int, int, str]:
     """The sort key of ids: whole numbers come first, by value, then texts."""
-    return (0, int(arm), arm) if arm.isdecimal() else (1, 0, arm)
+    return (0, int(arm), arm) if arm.isdecimal() and len(arm) <= DIGITS else (1, 0, arm)

@@ -102,6 +102,14 @@ def part(name: Any) -> None:
     inputs.storable(name, what="part")
 
 
+def unlearnable(odd: list[str], parts: list[str], *, where: Any) -> ValueError:
+    """The error of rewards in `where` with parts that a bandit would never learn. odd : these; parts : all of theirs"""
+    return ValueError(
+        f"the bandit of this ledger would never learn the parts {', '.join(map(repr, odd[:5]))} of the rewards in "
+        f"{where}: take it over into a ledger that was told of all of them, Live(home, bandit=..., parts={parts})"
+    )
+
+
 def unknown(id: str) -> LookupError:
     """The error of a reward whose id no decision has."""
     return LookupError(f"no decision {id!r} in this log: a reward needs the id of a decision that was recorded")

@@ -11,6 +11,7 @@ that saw the columns of a frame in other orders make one log.
 
 import math
 import os
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -143,9 +144,11 @@ def separated(names: Any) -> str:
     return ""
 
 
+_EPOCH = re.compile(r"[0-9]{9,10}")  # seconds since 1970 as text; ISO 8601 has no such text
 _WORDS = {
     "text": "text",
-    "time": "dates with times, or seconds (or milli-, micro-, nanoseconds) since 1970, from 1990 to 2100",
+    "time": "dates with times, or text in ISO 8601 (2026-01-31T12:00:00Z), or seconds (or milli-, micro-, "
+    "nanoseconds) since 1970, from 1990 to 2100",
     "whole": "whole numbers",
     "number": "numbers",
     "texts": "lists of arm ids",
@@ -195,7 +198,8 @@ def _moments(column: Any) -> Any:
     """ISO 8601 texts as times; null for a text that is no time. A time without a zone is in UTC."""
     day = r"^(\d{4}-\d\d-\d\d)$"
     whole = column.str.replace(day, "${1}T00:00:00").str.replace(" ", "T", literal=True)
-    zoned = whole.str.replace(r"Z$", "+00:00").str.replace(r"([+-]\d\d)(\d\d)$", "${1}:${2}")
+    zoned = whole.str.replace(r"Z$", "+00:00").str.replace(r"(T.*[+-]\d\d)(\d\d)$", "${1}:${2}")
+    zoned = zoned.str.replace(r"(T.*[+-]\d\d)$", "${1}:00")
     zoned = zoned.str.replace(r"(T\d\d:\d\d)($|[+-])", "${1}:00${2}").str.replace(r"(T[\d:.]+)$", "${1}+00:00")
     return zoned.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f%:z", time_unit="us", strict=False).alias(
         column.meta.output_name()
@@ -244,7 +248,7 @@ def moment(time: Any) -> datetime:
         if isinstance(time, datetime):
             at = time
         elif isinstance(time, str):
-            at = datetime.fromisoformat(time)
+            at = datetime.fromtimestamp(int(time), UTC) if _EPOCH.fullmatch(time) else datetime.fromisoformat(time)
         else:
             at = datetime.fromtimestamp(float(time), UTC)
         return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

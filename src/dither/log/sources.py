@@ -20,6 +20,7 @@ from dither.log.coba_results import coba
 from dither.log.criteo_text import criteo
 from dither.log.foreign import filled_up, from_columns, open_bandit
 from dither.log.kuairand_table import kuairand
+from dither.log.lines import NoFeatures
 from dither.log.logged import Logged
 from dither.log.reader import Pieces
 from dither.log.vw_json import dsjson
@@ -128,9 +129,15 @@ class LogSource:
         if self.rules.whole is not None:
             return self.rules.whole(self, columns)
         settings = self.settings
-        if self.rules.features and ("features" in columns or {"cross", "names"} & settings.keys()):
-            settings.setdefault("features", True)
-        return self.rules.read(self.path, **settings)
+        if not self.rules.features or "features" in settings:
+            return self.rules.read(self.path, **settings)
+        needed = bool({"cross", "names"} & settings.keys())
+        try:
+            return self.rules.read(self.path, features=needed or "features" in columns, **settings)
+        except NoFeatures:  # they would have been used, as to see whether the policy learnt; they are not needed
+            if needed:
+                raise
+            return self.rules.read(self.path, **settings)
 
     def decisions(self, columns: set[str]) -> Logged:
         """A decision log in memory."""

@@ -46,7 +46,7 @@ def lessons(rows: Logged, pupil: Pupil) -> Lessons:
     if not pupil.slotted and "features" in rows.frame.columns and rows.contexts.any():
         raise ValueError(
             f"the log has one context a row for {rows.K.max()} arms, which says nothing of the arm shown: one context "
-            "a row needs a bandit with disjoint=K, a model for each arm"
+            "a row needs a bandit with disjoint=K, a model for each arm (on the command line --slots K)"
         )
     slots = _slots(rows, pupil) if pupil.slotted else None
     rows = rows.placed(pupil.columns, pupil.encoded_by)

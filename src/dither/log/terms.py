@@ -41,6 +41,7 @@ class Terms(NamedTuple):
     late: str = "kept"
     parts: tuple[str, ...] | None = None
     reward_range: Range | None = None  # where none was passed, what the bandit of the ledger can learn; None: no limits
+    taught: bool = False  # whether the ledger has a bandit, which learns them
 
 
 def wanted(
@@ -126,6 +127,7 @@ def of_text(text: str) -> Terms:
         terms["late"],
         None if terms["parts"] is None else tuple(terms["parts"]),
         _span(terms),
+        terms["support"] is not None,
     )
 
 

@@ -86,7 +86,7 @@ def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str
     if len(ranked) != len(p) or not ranked:
         raise lines.Malformed(f"a has {len(ranked)} actions and p {len(p)} probabilities")
     base = 0 if 0 in ranked else 1
-    places = [int(lines.real(i, "a")) - base for i in ranked]
+    places = [lines.whole(i, "a") - base for i in ranked]
     if len(set(places)) < len(places) or min(places) < 0 or max(places) >= K:
         raise lines.Malformed(f"a must hold different actions from {base} to {K - 1 + base}, got {ranked}")
     P = [0.0] * K
@@ -138,8 +138,8 @@ def _cost(label: dict[str, Any], cost: str) -> float | None:
 
 def _shown(label: dict[str, Any], first: int, K: int) -> int:
     """The place of the action shown: from the label, else the first of the ranking."""
-    index = None if "index" not in label else int(lines.real(label["index"], "_labelIndex"))
-    action = None if "action" not in label else int(lines.real(label["action"], "_label_Action")) - 1
+    index = None if "index" not in label else lines.whole(label["index"], "_labelIndex")
+    action = None if "action" not in label else lines.whole(label["action"], "_label_Action") - 1
     if index is not None and action is not None and index != action:
         raise lines.Malformed(f"_labelIndex {index} and _label_Action {action + 1} are not the same action")
     arm = next((place for place in (index, action) if place is not None), first)

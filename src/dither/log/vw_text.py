@@ -23,6 +23,7 @@ from dither.log.logged import Logged
 
 UNLABELLED = "no label: a line to predict for"
 HEAD = 1000  # so many lines are read to tell whether the file has blocks
+ACTIONS = 10**6  # so many actions a file with one line a decision has at most, since a row has a place for each
 SLOTS = ("ccb", "slates")
 
 
@@ -86,9 +87,11 @@ def _of_line(line: str, names: lines.FeatureNames | None) -> dict[str, Any] | st
     if len(costs) != 1:
         raise lines.Malformed(f"a decision has one label action:cost:probability, got {len(costs)}")
     action, cost, p = costs[0]
-    numbers = [int(lines.real(token.split(":")[0], "action")) for token in label]
+    numbers = [lines.whole(token.split(":")[0], "action") for token in label]
     if min(numbers) < 1:
         raise lines.Malformed(f"actions count from 1, got {min(numbers)}")
+    if max(numbers) > ACTIONS:
+        raise lines.Malformed(f"actions count from 1 to K, and K is {ACTIONS:,} at most; got {max(numbers)}")
     other = numbers[0] if len(label) == 2 and ":" not in label[0] else None
     offered = sorted(set(numbers if other is None else [action]))
     features = None if names is None else [names.noted(context)]
@@ -164,7 +167,7 @@ def _label(token: str) -> tuple[int, float, float]:
     parts = token.split(":")
     if len(parts) != 3:
         raise lines.Malformed(f"a label is action:cost:probability, got {token!r}")
-    return int(lines.real(parts[0], "action")), lines.real(parts[1], "cost"), lines.real(parts[2], "probability")
+    return lines.whole(parts[0], "action"), lines.real(parts[1], "cost"), lines.real(parts[2], "probability")
 
 
 def _blocks(text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

@@ -22,7 +22,7 @@ from dither import links, theory
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 from dither.models import buffers, digits, factor, history
-from dither.models.glm import batched
+from dither.models.glm import batched, rounding
 from dither.models.glm.batched import Aim, Curvature
 from dither.models.glm.objective import Problem
 from dither.models.history import History
@@ -225,14 +225,13 @@ def _solved(rows: History, start: Array, lam: Array) -> tuple[Array, Array, Arra
         return xp.reshape(A, (-1, *shape))
 
     X, count = flat(rows.X, n, d), flat(rows.count, n)
-    square = xp.vecdot(X, X)
-    problem = Problem(LOGIT, X, count, flat(rows.total, n), flat(lam), xp.sqrt(xp.max(square, axis=-1)))
+    longest = xp.max(arrays.norms(X), axis=-1)
+    problem = Problem(LOGIT, X, count, flat(rows.total, n), flat(lam), longest)
     solution = batched.solve(problem, flat(start, d), Aim(xp.full_like(problem.rho, 1e-8)), Curvature())
-    trace = d * problem.rho + xp.sum(count * square, axis=-1) / 4
+    diagonal, inverse = xp.vecdot(solution.R.mT, solution.R.mT), xp.vecdot(solution.F, solution.F)
     unit = (d + 4) * digits.SAFETY * digits.UNIT
-    inverse = arrays.gram_trace(solution.F)
-    rho = 2 * solution.slope + unit * xp.sqrt(trace) * arrays.norms(solution.theta)
-    omega = solution.offset + unit * xp.sqrt(trace * inverse)
+    rho = 2 * solution.slope + unit * rounding.length(diagonal, solution.theta)
+    omega = solution.offset + unit * rounding.spread(diagonal, inverse)
     error = xp.stack([rho, xp.where(omega < digits.MOST, omega, digits.MOST)], axis=-1)
     return xp.reshape(solution.theta, (*lead, d)), xp.reshape(solution.F, (*lead, d, d)), xp.reshape(error, (*lead, 2))
 

@@ -129,14 +129,19 @@ def factored(*, v: Array, paid: Any, n: Any, F: Array, theta: Array) -> Array:
     return xp.concat([xp.stack([D, none, q, none, count], axis=-1), v, c, A, B], axis=-1)
 
 
+def diagonals(F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Those of V⁻¹ = FF' and of V, F (..., d, d) -> (..., d) each."""
+    c = np.vecdot(F, F)
+    return c, np.sum(np.linalg.inv(F / np.sqrt(c)[..., None]) ** 2, axis=-2) / c  # V = (F⁻¹)'F⁻¹
+
+
 def of_traces(lost: np.ndarray, F: np.ndarray) -> np.ndarray:
     """What a file of format 2 says: tr V, tr V⁻¹, D, D_then, q, q_then (..., 6), F (..., d, d) -> (..., 5 + 4d).
 
     D and q of the traces are bounds too. All that is lost counts as lost at the V of now, so from here on it can only
     count for less.
     """
-    c, D, q = np.vecdot(F, F), lost[..., 2:3], lost[..., 4:5]
-    v = np.sum(np.linalg.inv(F / np.sqrt(c)[..., None]) ** 2, axis=-2) / c  # V = (F⁻¹)'F⁻¹
+    (c, v), D, q = diagonals(F), lost[..., 2:3], lost[..., 4:5]
     zero = np.zeros_like(D)
     return np.concatenate([D * D, zero, q * q, zero, zero, v, c, D * v, q * np.sqrt(v)], axis=-1)
 

@@ -11,7 +11,7 @@ From Python a policy may also be a `dither.Bandit`, the array of its probabiliti
 """
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -25,6 +25,7 @@ from dither.base import arrays, errors
 from dither.base.errors import Option, Refused
 from dither.deciding import inputs
 from dither.deciding.inputs import ROUNDING
+from dither.features import tokens
 from dither.log import schema
 from dither.log.logged import Logged
 
@@ -86,7 +87,8 @@ class Always:
         if "arms" in logged.frame.columns and logged.frame["arms"].null_count() < len(logged):
             Q = np.zeros(mask.shape)
             for row, ids in zip(Q, logged.arm_ids(), strict=True):
-                row[: len(ids)] = [name == self.arm for name in ids]
+                arm = self._written(ids)
+                row[: len(ids)] = [name == arm for name in ids]
         else:
             Q = mask * (np.arange(mask.shape[1]) == self._position(logged.catalogue))
         absent = Q.sum(axis=1) == 0
@@ -101,11 +103,19 @@ class Always:
     def _position(self, catalogue: tuple[str, ...] | None) -> int:
         """The position of the arm in every row, for a log that does not list the arms row by row."""
         if catalogue is not None:
-            errors.among("arm", self.arm, catalogue)
-            return catalogue.index(self.arm)
+            arm = self._written(catalogue)
+            errors.among("arm", arm, catalogue)
+            return catalogue.index(arm)
         if not self.arm.isdecimal():
             raise ValueError(f"the log has no ids of arms to find {self.arm!r} among: write a position, such as arm:0")
         return int(self.arm)
+
+    def _written(self, ids: Sequence[str]) -> str:
+        """The id of the arm as it stands among these: accents may be typed in two ways."""
+        if self.arm in ids or self.arm.isascii():
+            return self.arm
+        arm = tokens.nfc(self.arm)
+        return next((name for name in ids if tokens.nfc(name) == arm), arm)
 
 
 @dataclass(frozen=True)

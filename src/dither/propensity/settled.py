@@ -22,7 +22,7 @@ import numpy as np
 from dither.base import arrays, errors
 
 UNIT = float(np.finfo(float).eps)
-OF_FLOAT32 = 3 * float(np.finfo(np.float32).eps)  # errors of values in float32, as a share
+COARSE = {"bfloat16": 3 * 2.0**-7, "float16": 3 * 2.0**-10, "float32": 3 * 2.0**-23}  # errors of values in these types
 OF_VALUES = (
     1e-10  # errors of values, as a share: of a margin of a cent that is the difference of two prices below 5,000
 )

@@ -247,6 +247,23 @@ def of_rows(
     return Batch(number, x, r, slots, at, grown, len(lessons) - len(fitting), mark)
 
 
+def unlike(connection: sa.Connection, dim: int, slotted: bool) -> tuple[int, int | None] | None:
+    """Width and slot of a decision that would be `odd` (`Batch`); None: there is none."""
+    alike = (sa.func.length(_DECISION.x) == 8 * dim) & (
+        _DECISION.slot.is_not(None) if slotted else _DECISION.slot.is_(None)
+    )
+    row = connection.execute(
+        sa.select(sa.func.length(_DECISION.x), _DECISION.slot).where(_DECISION.x.is_not(None), ~alike).limit(1)
+    ).first()
+    return None if row is None else (row[0] // 8, row[1])
+
+
+def parts(connection: sa.Connection) -> list[str]:
+    """The parts of the rewards that are there."""
+    named = sa.select(_REWARD.part).where(_REWARD.part != "", _REWARD.reward.is_not(None)).distinct()
+    return sorted(connection.scalars(named))
+
+
 def snapshot(connection: sa.Connection, *, after: int, before: int | None = None) -> Any:
     """The latest snapshot of a batch later than `after`, and earlier than `before`; None: there is none.
 

@@ -126,6 +126,11 @@ class Judge:
     def _within(self, row: Standing, sent: Sent) -> None:
         """Raise ValueError where the reward leaves the range: it, or the sum of the parts that have come so far."""
         agreed, part, paid = terms.of_text(row.terms), sent.part or "", self._paid[row.number]
+        if part and agreed.taught and agreed.parts is None and not paid.of(part):
+            raise ValueError(
+                f"the reward of this ledger has no parts, so part={part!r} would never be learnt: "
+                f"Live(home, parts=[...]) says of which parts a new ledger's rewards are the sum"
+            )
         if sent.corrects and not paid.of(part):
             what = f"reward for its part {part!r}" if part else "reward"
             raise ValueError(
@@ -143,8 +148,11 @@ class Judge:
                 f"change(reward_range=...)"
             )
 
-    def answer(self, sent: Sent) -> str:
-        """'counted', 'known', 'conflict' or 'late'."""
+    def answer(self, sent: Sent, *, counts: bool | None = None) -> str:
+        """'counted', 'known', 'conflict' or 'late'.
+
+        counts : whether it counts in the ledger that it comes from, whatever the horizon is here; None: not judged yet
+        """
         row, part = self._decisions[sent.id], sent.part or ""
         agreed, paid = terms.of_text(row.terms), self._paid[row.number]
         if sent.corrects:
@@ -152,7 +160,8 @@ class Judge:
         passed = row.closed or (row.deadline is not None and sent.time > row.deadline)
         before = paid.parts.get(part, [])
         counted = sent.reward if sent.reward in before else before[-1] if before else None
-        said = reward_rules.answer(sent.reward, counted=counted, late=passed and agreed.late == "kept")
+        late = passed and agreed.late == "kept" if counts is None else not counts
+        said = reward_rules.answer(sent.reward, counted=counted, late=late)
         if said != "known":
             self.rows.append((row.number, part, sent.reward, sent.time, said))
         if said == "counted":

@@ -42,7 +42,7 @@ def announced(model: Any, state: Any, rule: Rule) -> Any:
 
 def _moved(model: Any, state: Any, before: Any, runs: Array) -> Any:
     """The state with the new λ in these runs (...), without a look at the rows."""
-    xp, kept, d = arrays.namespace(state.theta), state.lazy, state.theta.shape[-1]
+    xp, kept = arrays.namespace(state.theta), state.lazy
     lam, old = model.lam_of(state), model.lam_of(before)
     wide = runs[..., None, None]
     H, F = _shifted(state.F, model, state, before)
@@ -55,12 +55,13 @@ def _moved(model: Any, state: Any, before: Any, runs: Array) -> Any:
         new = new._replace(G=xp.where(wide, F, state.G))
     half = arrays.dot(F.mT, (lam - old)[..., None] * state.theta)
     theta = state.theta - arrays.dot(F, half)
-    trace, inverse = xp.linalg.trace(H), arrays.gram_trace(F)
-    kappa = d * rounding.UNIT * trace * inverse  # what the factor has lost
+    diagonal, inverse = xp.linalg.diagonal(H), xp.vecdot(F, F)
+    kappa = rounding.of_cholesky(diagonal, inverse)
     slip = kappa * arrays.norms(half)
     noise, blur = xp.sqrt(kept.noise * kept.noise + slip * slip), kept.blur + kappa
-    parts = {"trace": trace, "inverse": inverse, "noise": noise, "blur": blur}
-    parts = {name: xp.where(runs, part, getattr(kept, name)) for name, part in parts.items()}
+    parts = {"noise": xp.where(runs, noise, kept.noise), "blur": xp.where(runs, blur, kept.blur)}
+    parts["diagonal"] = xp.where(runs[..., None], diagonal, kept.diagonal)
+    parts["inverse"] = xp.where(runs[..., None], inverse, kept.inverse)
     return new._replace(theta=xp.where(runs[..., None], theta, state.theta), lazy=kept._replace(**parts))
 
 

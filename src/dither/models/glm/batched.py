@@ -227,7 +227,7 @@ def _step(search: Search, look: Look) -> tuple[Search, NewtonStep]:
         if arrays.some(move > LONGEST):
             shorter = LONGEST / xp.where(move > LONGEST, move, LONGEST)
             N, dz, move = N * shorter[..., None], dz * shorter[..., None], move * shorter
-    how: Any = dict(F=H.F, most=aim.tol / 8)
+    how: Any = dict(F=H.F, most=xp.minimum(aim.tol / 8, xp.full_like(slope, rounding.FAINT)))
     noise = rounding.gradient(problem, search.theta, look, reach=H.reach, **how)
     if aim.drift is None and arrays.some(rough := H.reach * noise > SHARP + H.blur):  # so the bound would be, too
         longest = hessian.reach(_rows_of(problem, rough), H.F[rough], look.w[rough], exact=True)

@@ -293,9 +293,9 @@ class GLM(Forgetting, LinkedModel):
         """
         xp, kept, d = arrays.namespace(state.theta), state.lazy, state.theta.shape[-1]
         unit = (d + 4) * rounding.UNIT
-        inverse = kept.inverse if state.G is None else arrays.gram_trace(state.F)
-        rho = kept.stretch * (kept.noise + unit * xp.sqrt(kept.trace) * arrays.norms(state.theta))
-        omega = certificate.grown(kept.blur / 2) + unit * kept.stretch * xp.sqrt(kept.trace * inverse)
+        inverse = kept.inverse if state.G is None else xp.vecdot(state.F, state.F)
+        rho = kept.stretch * (kept.noise + unit * rounding.length(kept.diagonal, state.theta))
+        omega = certificate.grown(kept.blur / 2) + unit * kept.stretch * rounding.spread(kept.diagonal, inverse)
         return digits.shaped(rho, omega)
 
     def passes(self, state: GLMState) -> Array:

@@ -65,8 +65,8 @@ class Lazy(NamedTuple):
     stretch: Array  # (...)  length in the norm of Ĥ of a vector of length 1 in the norm of H, at most
     zmax: Array  # (...)  the largest of |x'base| over the old rows and |ζ| over the later ones
     xmax: Array  # (...)  max ‖x‖
-    trace: Array  # (...)  tr H
-    inverse: Array  # (...)  tr H⁻¹
+    diagonal: Array  # (..., d)  H_ii
+    inverse: Array  # (..., d)  (H⁻¹)_ii
     # What came since.
     buffer: Buffer  # the later rows
     fill: Array  # (...)  how many they are; int64
@@ -98,8 +98,8 @@ def init(zeros: Array, rho: float, lam: float) -> Lazy:
         buffer=Buffer(empty(FIRST, d), empty(FIRST), empty(FIRST)),
         bound=empty(2),
         stretch=empty() + max(1.0, (lam / rho) ** 0.5),
-        trace=empty() + rho * d,
-        inverse=empty() + d / rho,
+        diagonal=empty(d) + rho,
+        inverse=empty(d) + 1 / rho,
         **{name: empty() for name in numbers},
         **{name: empty(dtype=xp.int64) for name in ("exact", "passes", "fill")},
     )
@@ -159,30 +159,31 @@ def _between(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def drifted(lazy: Lazy, x: Array, r: Array, step: RowStep) -> Lazy:
+def drifted(lazy: Lazy, x: Array, r: Array, step: RowStep, F: Array) -> Lazy:
     """What is kept, with what rounding may have done to the model at one observation: x (..., d), r (...).
 
-    In the norm of H⁻¹ the error has two parts: |f|/√(q s) from the equation that ζ solves, and d u √(tr H tr H⁻¹) times
-    the length of the step, √(ωq) |μ - r|, from the products with F.
+    F (..., d, d) : the factor after it, FF' = H⁻¹
+
+    In the norm of H⁻¹ the error has three parts: |f|/√(q s) from the equation that ζ solves, d u Σ √(H_jj (H⁻¹)_jj)
+    times the length of the step, √(ωq) |μ - r|, from the products with F, and u Σ √H_jj |θ_j| from the sum that is θ.
     """
     xp, d, unit = arrays.namespace(x), x.shape[-1], rounding.UNIT
-    theta, z, zeta, u, q, v, left, omega = step
-    s, square = 1 + v * q, xp.vecdot(x, x)
+    theta, z, zeta, _, q, v, left, omega = step
+    s = 1 + v * q
     error = left + rounding.FEW * (abs(zeta) + abs(z) + omega * q * abs(r))
-    error = (error + d * unit * xp.sqrt(square * xp.vecdot(theta, theta))) / xp.sqrt(s)
-    trace = lazy.trace + v * square
-    spread = rounding.FEW * xp.sqrt(trace * lazy.inverse)
+    error = (error + d * unit * xp.vecdot(abs(x), abs(theta))) / xp.sqrt(s)
+    diagonal = lazy.diagonal + v[..., None] * (x * x)
+    spread = rounding.FEW * rounding.spread(diagonal, lazy.inverse)
     slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(xp.where(q > 0, q, 1.0))  # q is 0 for an x of zeros
+    slip = slip + unit * rounding.length(diagonal, theta)
     blur = 2 * spread * (1 + d * (s - 1) / s) + unit * (8 + zeta * zeta)
-    least = d * d / trace  # no matrix with that trace has an inverse of a smaller trace
-    inverse = xp.maximum(lazy.inverse - v / s * xp.vecdot(u, u), least)
     return lazy._replace(
         slope=lazy.slope + slip,
         offset=lazy.offset + blur,
         noise=xp.sqrt(lazy.noise * lazy.noise + slip * slip),
         blur=xp.sqrt(lazy.blur * lazy.blur + blur * blur),
-        trace=trace,
-        inverse=inverse,
+        diagonal=diagonal,
+        inverse=xp.vecdot(F, F),
     )
 
 
@@ -194,9 +195,9 @@ def faded(lazy: Lazy, left: Array, moved: Array, F: Array, *, rho: Array | float
     The slope of the model was e. It is left e now, in the norm of a matrix that is at least left times the old one. So
     its length is √left times that of before, and no ‖x‖ is longer than 1/√left times that of before, or than ‖x‖/√ρ.
     """
-    xp, d, unit = arrays.namespace(left), F.shape[-1], rounding.UNIT
-    trace, inverse = left * lazy.trace + (1 - left) * rho * d, arrays.gram_trace(F)
-    kappa = d * unit * trace * inverse  # what the Cholesky factor has lost
+    xp, pull = arrays.namespace(left), (1 - left) * rho
+    diagonal, inverse = left[..., None] * lazy.diagonal + pull[..., None], xp.vecdot(F, F)
+    kappa = rounding.of_cholesky(diagonal, inverse)
     slip, root = kappa * moved, xp.sqrt(left)
     longest = lazy.xmax / rho**0.5
     safe = xp.where(root > 0, root, 1.0)
@@ -207,7 +208,7 @@ def faded(lazy: Lazy, left: Array, moved: Array, F: Array, *, rho: Array | float
         blur=kappa,
         reach=xp.where(root * longest > lazy.reach, lazy.reach / safe, longest),
         buffer=lazy.buffer._replace(v=left[..., None] * lazy.buffer.v),
-        trace=trace,
+        diagonal=diagonal,
         inverse=inverse,
         left=left * lazy.left,
     )
@@ -295,8 +296,8 @@ def renewal(lazy: Lazy, solution: Solution, *, runs: Any = ..., rows: Array, eve
         "passes": lazy.passes[runs] + solution.steps,
         "fill": 0 * before,
         "bound": stretched(solution.bound, lazy.stretch[runs]),
-        "trace": arrays.gram_trace(solution.R),
-        "inverse": arrays.gram_trace(solution.F),
+        "diagonal": arrays.namespace(rows).vecdot(solution.R.mT, solution.R.mT),
+        "inverse": arrays.namespace(rows).vecdot(solution.F, solution.F),
     }
 
 

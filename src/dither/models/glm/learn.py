@@ -34,7 +34,7 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     full = state.history.rows >= WARM if model.solver == "online" else None  # runs that keep no more rows
     unread, step = _recursion(model, state, x, r, weight, sure=full)
     if full is not None and arrays.some(full):  # nothing is certain of how exact they are
-        kept = lazy.drifted(unread.lazy, x, r, step)
+        kept = lazy.drifted(unread.lazy, x, r, step, _factor(unread))
         unbounded = unread._replace(lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf)))
         if not arrays.some(~full):
             return unbounded
@@ -42,7 +42,8 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     kept = unread.lazy._replace(xmax=xp.maximum(state.lazy.xmax, arrays.norms(x)))
     new, due = unread._replace(history=rows, lazy=kept), _always(model, rows)
     if not bool(xp.all(due)):
-        kept, s, lost = lazy.drifted(kept, x, r, step), 1 + step.v * step.q, ~xp.isfinite(state.lazy.bound[..., 0])
+        kept, s = lazy.drifted(kept, x, r, step, _factor(unread)), 1 + step.v * step.q
+        lost = ~xp.isfinite(state.lazy.bound[..., 0])
         width = xp.sqrt(step.q / s)
         if due.ndim == 0 and (far := lazy.strayed(kept, new.theta, width, model=model)) is not None:
             kept, due = far, due | True
@@ -110,7 +111,7 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     """
     xp = arrays.namespace(x)
     omega = xp.ones_like(r) if weight is None else weight
-    G = state.F if state.G is None else state.G
+    G = _factor(state)
     p = arrays.dot(G.mT, x)
     u, q = arrays.dot(G, p), xp.vecdot(p, p)
     z = xp.vecdot(x, state.theta)
@@ -130,6 +131,11 @@ def _recursion(model: Any, state: Any, x: Array, r: Array, weight: Array | None,
     H = None if state.H is None else state.H + v[..., None, None] * arrays.outer(x, x)
     G = None if state.G is None else G
     return state._replace(F=F, theta=theta, G=G, lazy=kept, extra=extra, H=H), step
+
+
+def _factor(state: Any) -> Array:
+    """The factor of the inverse of the objective's Hessian, (..., d, d)."""
+    return state.F if state.G is None else state.G
 
 
 def _largest(lam: Array | float) -> float:
@@ -287,7 +293,7 @@ def _solved(model: Any, state: Any, n: int) -> Any:
     kept, rows, xp = state.lazy, int(state.history.rows[0]), arrays.namespace(state.theta)
     X, count, total = _blocks(model, state.history, n)
     problem = Problem(model.function, X, count, total, kept.nu + model.rho_of(state), kept.xmax)
-    aim, every, H = _aim(model, n, rows), False, Curvature(state.F if state.G is None else state.G)
+    aim, every, H = _aim(model, n, rows), False, Curvature(_factor(state))
     if model.constrain is not None and aim.drift is not None and arrays.some(apart.near_edge(model, state)):
         aim = Aim(TIGHT)
     if aim.drift is not None:

@@ -52,13 +52,13 @@ def left(model: Any, state: Any, weight: float) -> Any:
     grown = (1 / math.sqrt(s) - 1) / q if q > 0 else 0.0
     count, total = count.copy(), total.copy()
     count[first] = total[first] = 0.0
-    square, unit = float(x.dot(x)), rounding.UNIT
-    inverse = kept.inverse + v / s * u.dot(u)
-    spread = rounding.FEW * math.sqrt(kept.trace * inverse)
-    of_theta, of_base = (d * unit * math.sqrt(square * float(A.dot(A))) for A in (theta, kept.base))  # of z and z₀
+    unit = rounding.UNIT
+    inverse = kept.inverse + (v / s) * (u * u)
+    spread = rounding.FEW * float(rounding.spread(kept.diagonal, inverse))
+    of_theta, of_base = (d * unit * float(np.abs(x).dot(np.abs(A))) for A in (theta, kept.base))  # of z and z₀
     error = rounding.FEW * (abs(e) + 2 * abs(tau) + v * (abs(z) + abs(z0)))
     error += v * (2 * of_theta + (2 + abs(z - z0)) * of_base)
-    slip = (error + d * spread * abs(g) / s) * math.sqrt(q / s)
+    slip = (error + d * spread * abs(g) / s) * math.sqrt(q / s) + unit * float(rounding.length(kept.diagonal, theta))
     blur = 2 * spread * (1 + d * (1 - s) / s) / s + unit * (8 + z0 * z0) + of_base
     kept = kept._replace(
         slope=kept.slope / math.sqrt(s) + slip,
@@ -66,7 +66,7 @@ def left(model: Any, state: Any, weight: float) -> Any:
         offset=kept.offset / s + blur,
         blur=np.sqrt(kept.blur * kept.blur / (s * s) + blur * blur),
         reach=kept.reach / math.sqrt(s),
-        trace=kept.trace - v * square,
+        diagonal=kept.diagonal - v * (x * x),
         inverse=inverse,
     )
     return state._replace(

@@ -8,6 +8,15 @@ The unit of float64 is u = 2⁻⁵³. A sum of d products is off by at most d u 
                      ‖Σ c_i x_i‖² <= Σ c_i² min(1/(ω μ'), reach²)
     the sum          each coordinate is rounded for itself, so that this error is no sum of rows:
                      u Σ_j ‖F_j‖ Σ_i |e_i x_ij|
+
+Of any x, |x_j| <= ‖x‖ √H_jj in the norm of H⁻¹, and row j of F is √(H⁻¹)_jj long. So products with F and θ are off by
+
+    ‖fl(F'x) - F'x‖ <= d u ‖x‖ Σ √(H_jj (H⁻¹)_jj)            `spread`
+    |fl(x'θ) - x'θ| <= d u ‖x‖ Σ √H_jj |θ_j|                  `length`
+
+Cholesky's factor is that of H + E with |E_jk| <= d u √(H_jj H_kk) at most. With columns of length 1 that is d² u beside
+eigenvalues of at least 1/Σ H_jj (H⁻¹)_jj. Nothing here depends on the units of the columns: where columns are divided
+by t_j, H_jj becomes H_jj/t_j², (H⁻¹)_jj becomes t_j² (H⁻¹)_jj, θ_j becomes t_j θ_j.
 """
 
 from dither.base import arrays
@@ -16,7 +25,7 @@ from dither.models.glm.objective import Look, Problem, back, logits
 
 UNIT = 2.0**-53  # u
 FEW = 8 * UNIT  # a few roundings
-FAINT = 1e-10  # change of the log eigenvalues of H above which a closer bound is computed
+FAINT = 1e-10  # change of the log eigenvalues of H, and error of the slope, above which a closer bound is computed
 OF_FACTOR = 8e-16  # relative error of the eigenvalues of H for each unit of its condition number, beside that of sums
 ILL = 4e-9  # relative error of the eigenvalues of H above which its factor is made from the rows, by QR
 LOST = 1.0  # relative error of the eigenvalues above which no factor is right
@@ -36,6 +45,24 @@ def gradient(problem: Problem, theta: Array, look: Look, *, F: Array, reach: Arr
     length = arrays.norms(theta)
     rows = arrays.norms((xp.abs(e) + _taken(problem)) * lever) + d * xp.sqrt(problem.rho) * length
     return FEW * rows + _sums(problem, e, F, most=most) + _slip(problem, theta, length, size, most=most)
+
+
+def spread(diagonal: Array, inverse: Array) -> Array:
+    """Σ √(H_jj (H⁻¹)_jj), from both diagonals (..., d): (...). It is d where H is diagonal."""
+    xp = arrays.namespace(diagonal)
+    return xp.sum(xp.sqrt(diagonal * inverse), axis=-1)
+
+
+def length(diagonal: Array, theta: Array) -> Array:
+    """Σ √H_jj |θ_j|, from the diagonal of H (..., d): (...)."""
+    xp = arrays.namespace(theta)
+    return xp.vecdot(xp.sqrt(diagonal), xp.abs(theta))
+
+
+def of_cholesky(diagonal: Array, inverse: Array) -> Array:
+    """How far a factor of H by Cholesky puts the log eigenvalues of H off, from both diagonals (..., d): (...)."""
+    d = diagonal.shape[-1]
+    return d * d * UNIT * arrays.namespace(diagonal).vecdot(diagonal, inverse)
 
 
 def summed(n: int) -> float:

@@ -150,7 +150,7 @@ def _outcome(
     long = math.inf
     if mass or not (rows.limit is None or rows.every):
         long = problem.longest * float(hessian.spread(H.F))
-    noise, reach = _noise(problem, theta, look, H.F, rows, long, most=aim.tol / 8)
+    noise, reach = _noise(problem, theta, look, H.F, rows, long, most=min(aim.tol / 8, rounding.FAINT))
     if not here:
         long *= math.exp(a / 2)
         reach *= 1 if rows.every else math.exp(a / 2)
