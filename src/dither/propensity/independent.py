@@ -134,16 +134,15 @@ def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | Non
     if high > low:
         able = M + W * law.panels[-1] > low
         moving, M, W = moving[able], M[able], W[able]
-        if len(M) > MANY and isinstance(law, noise.BallMarginal) and not law.analytic:
+        ends = np.unique(np.clip((M[:, None] + W[:, None] * np.array(law.panels)).ravel(), low, high))
+        if len(ends) <= MANY * len(law.panels):
+            s, weight = _inside(ends)  # few arms, or many that are alike
+        elif isinstance(law, noise.BallMarginal) and not law.analytic:
             s, weight = singular.nodes(M, W, law, low, high)
+        elif getattr(law, "analytic", False):
+            s, weight = _inside(_even(M, W, law, singular.beneath(M, W, law, low, high), high))
         else:
-            if len(M) > MANY and getattr(law, "analytic", False):
-                ends = _even(M, W, law, singular.beneath(M, W, law, low, high), high)
-            else:
-                ends = (M[:, None] + W[:, None] * np.array(law.panels)).ravel()
-                ends = np.unique(np.clip(ends, low, high))
-            half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
-            s, weight = (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
+            s, weight = _inside(ends)
         size, last = max(1, 2**17 // len(M)), M + W * law.panels[-1]  # nodes at once: 1 MB an array
         for k in range(0, len(s), size):
             on = last > s[k]  # s is in order, so the others have passed
@@ -157,6 +156,12 @@ def _of_density(m: np.ndarray, w: np.ndarray, law: noise.Law, slack: Slack | Non
             stacklevel=2,
         )
     return p / total
+
+
+def _inside(ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights (N,) of the panels between these ends."""
+    half, middle = np.diff(ends)[:, None] / 2, (ends[1:, None] + ends[:-1, None]) / 2
+    return (middle + half * _NODES).ravel(), (half * _WEIGHTS).ravel()
 
 
 def _even(M: np.ndarray, W: np.ndarray, law: Any, low: float, high: float) -> np.ndarray:
