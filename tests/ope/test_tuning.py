@@ -97,8 +97,8 @@ def test_a_winner_that_cannot_be_told_is_said():
 
 
 def test_the_report_covers_the_truth():
-    """Of 200 logs, the 95 % interval of the chosen one holds its true value as often as it says, within five errors."""
-    held, runs = 0, 200
+    """Of 100 logs, the 95 % interval of the chosen one holds its true value as often as it says, within five errors."""
+    held, runs = 0, 100
     for run in range(runs):
         found = ope.tune(a_log(400, run=run), ["LinFP:c=0.1|0.3|1|3|10,lam=1"])
         true, (low, high) = WORLD.value(found.bandit).value, found.value.interval
