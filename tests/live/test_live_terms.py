@@ -159,6 +159,16 @@ def test_a_change_that_cannot_be_is_refused_and_changes_nothing(new, words):
     assert settled_of(live) == before
 
 
+def test_a_misspelt_term_is_a_typeerror_with_the_near_match():
+    """Seen red without the look at the names: the term was kept in the ledger, and nothing changed."""
+    live = dither.Live(None, bandit=begin())
+    before = settled_of(live)
+    for called in (live.change, live.ledger.change):
+        with pytest.raises(TypeError, match="no term 'horizn': did you mean 'horizon'"):
+            called(horizn=60)
+    assert settled_of(live) == before
+
+
 def test_a_ledger_that_is_opened_with_other_terms_names_the_way_to_change_them(shared):
     live = dither.Live(shared, bandit=begin(), horizon=HOUR)
     live.change(horizon=60)

@@ -156,7 +156,6 @@ def test_who_reads_sees_the_old_log_or_the_new(tmp_path):
         assert len(seen) > 1
     for reader in readers:
         reader.join()
-    # seen red with each day renamed by itself: 42, 43 and 41 rows, and rewards without decisions
 
 
 def test_an_export_that_was_killed_is_told_of_and_mended_by_the_next(tmp_path, monkeypatch):

@@ -127,7 +127,7 @@ def rescaled(state, units):
 
 @pytest.mark.parametrize("changes", [{}, {"solver": "online"}, {"window": 200}], ids=str)
 def test_what_rounding_did_in_an_update_does_not_depend_on_units(monkeypatch, changes):
-    """To the bit, since powers of two do not round. Seen red with traces in place of the diagonals."""
+    """To the bit, since powers of two do not round."""
     monkeypatch.setattr(learn, "WARM", 150)
     rng = np.random.default_rng(5)
     X, r = rng.normal(size=(220, 3)), rng.integers(0, 2, 220).astype(float)

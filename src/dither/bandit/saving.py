@@ -97,11 +97,13 @@ def _columnwise(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
             arrays[f"{name.removesuffix('F')}lost"] = digits.of_traces(lost, F)
 
 
+_FORMER = ".".join(("lazy", "trace"))  # the end of a name in format 3 that no class has any more
+
+
 def _diagonals(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Format 3 had traces of H and H⁻¹ in the states of a `GLM`, where format 4 has diagonals."""
-    former = f"lazy.{'trace'}"
-    for name in [name for name in arrays if name.endswith(former)]:
-        part = name.removesuffix(former)
+    for name in [name for name in arrays if name.endswith(_FORMER)]:
+        part = name.removesuffix(_FORMER)
         F = arrays.get(f"{part}G", arrays.get(f"{part}F"))
         if F is not None and F.ndim == arrays[name].ndim + 2:
             del arrays[name]

@@ -4,8 +4,7 @@ import dataclasses
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from types import EllipsisType
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 import numpy as np
@@ -25,6 +24,7 @@ from dither.log.database import lessons
 from dither.log.database.committing import Stale
 from dither.log.database.home import Home
 from dither.log.reward_rules import Answer, Many
+from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
 
 TRIES = 20  # of a decision, where the ledger changes while it is made
@@ -309,23 +309,13 @@ class Live:
         self._learner.attempt("learning", self.learn)
         return unpaid
 
-    def change(
-        self,
-        *,
-        horizon: timedelta | float | EllipsisType | None = ...,
-        default: float | EllipsisType | None = ...,
-        late: str | EllipsisType = ...,
-        reward_range: tuple[float, float] | EllipsisType | None = ...,
-        rewards: str | EllipsisType = ...,
-        parts: Iterable[str] | EllipsisType | None = ...,
-    ) -> None:
+    def change(self, **new: Unpack[NewTerms]) -> None:
         """Let other terms hold for the decisions from now on, in all processes (`log.Ledger.change`).
 
-        `...`: as it is. Decisions that are there keep their terms, and a replay passes over the change
+        new : horizon, default, late, reward_range; what is left out stays as it is. Decisions that are there keep their
+            terms, and a replay passes over the change
         """
-        self.ledger.change(
-            horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts
-        )
+        self.ledger.change(**new)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import time_ns
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 
 import numpy as np
@@ -21,6 +20,7 @@ from dither.log import address, flushing, record, reward_rules, schema, stated, 
 from dither.log.logged import Logged
 from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
 from dither.log.reward_rules import Answer, Many, id_text
+from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
 
 if TYPE_CHECKING:
@@ -134,28 +134,20 @@ class Ledger:
         """The least and the largest reward; None: there are no limits."""
         return self.terms.reward_range
 
-    def change(
-        self,
-        *,
-        horizon: timedelta | float | EllipsisType | None = ...,
-        default: float | EllipsisType | None = ...,
-        late: str | EllipsisType = ...,
-        reward_range: tuple[float, float] | EllipsisType | None = ...,
-        rewards: str | EllipsisType = ...,
-        parts: Iterable[str] | EllipsisType | None = ...,
-    ) -> None:
+    def change(self, **new: Unpack[NewTerms]) -> None:
         """Let other terms hold for the decisions that are stored from now on, by any process.
 
-        The parameters are those of the ledger; `...`: as it is, None: as where nothing is passed. It is an event, kept
-        with its number and time. Decisions that are there keep their terms: `reward` and `expire` judge each by its own
+        new : as the parameters of the ledger; what is left out stays as it is, None: as where nothing is passed
 
-        Raises ValueError for terms that do not go together, and for `rewards` and `parts`, which cannot change; OSError
-        where the database refuses. Nothing has changed then.
+        It is an event, kept with its number and time. Decisions that are there keep their terms: `reward` and `expire`
+        judge each by its own.
+
+        Raises ValueError for terms that do not go together, and for `rewards` and `parts`, which cannot change;
+        TypeError for an unknown term; OSError where the database refuses. Nothing has changed then.
         """
         from dither.log.database import lessons, reward_terms
 
         self.committer.begun()
-        new = dict(horizon=horizon, default=default, late=late, reward_range=reward_range, rewards=rewards, parts=parts)
         with self.holding() as connection:
             before = lessons.changes(connection).mark
             reward_terms.change(connection, self.database, new)

@@ -10,8 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from dither.base import errors
 from dither.log import reward_rules, schema
@@ -44,6 +43,17 @@ class Terms(NamedTuple):
     taught: bool = False  # whether the ledger has a bandit, which learns them
 
 
+class NewTerms(TypedDict, total=False):
+    """What may be passed where terms change; what is left out stays as it is."""
+
+    horizon: timedelta | float | None
+    default: float | None
+    late: str
+    reward_range: tuple[float, float] | None
+    rewards: str
+    parts: Iterable[str] | None
+
+
 def wanted(
     *,
     rewards: str | None,
@@ -62,15 +72,16 @@ def wanted(
 
 
 def changed(terms: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The terms after a change, as a ledger keeps them. new : by name; `...`: as it is
+    """The terms after a change, as a ledger keeps them. new : as of `NewTerms`
 
     Raises ValueError for a term that cannot change, for one that no ledger can have, and for terms that do not go
-    together; LookupError for an unknown rule.
+    together; LookupError for an unknown rule; TypeError for an unknown term.
     """
-    other = {name: value for name, value in new.items() if not isinstance(value, EllipsisType)}
-    if not other:
+    if not new:
         raise ValueError("say what changes: change(horizon=..., default=..., late=..., reward_range=...)")
-    other = {name: None if value is None else _stored(name, value) for name, value in other.items()}
+    for name in new.keys() - NewTerms.__annotations__.keys():
+        raise errors.unknown_setting("term", name, names=NewTerms.__annotations__)
+    other = {name: None if value is None else _stored(name, value) for name, value in new.items()}
     other["late"] = other.get("late", terms["late"]) or BEGIN["late"]
     for name, reason in _FOR_EVER.items():
         if other.get(name, terms[name]) != terms[name]:
