@@ -194,12 +194,10 @@ class Committer:
                 raise
             return
         number = self._home.written
-        try:
+        try:  # no call is refused for what fails here, since what it asked for is there
             if self._taught and self.teacher is not None:
-                self.teacher.after()  # outside the tries: the rows are there
+                _after(self.teacher)
             self._home.wipe()
-        except Exception as reason:  # no call is refused for it, since what it asked for is there
-            self.teacher.failed(reason)  # type: ignore[union-attr]
         finally:
             for request, (result, error) in zip(requests, ended, strict=True):
                 request.end((result, number), error)
@@ -315,6 +313,14 @@ class Committer:
             there = entering.taken(connection, ids)
         twice = [id for at, id in enumerate(ids) if id in there or id in ids[:at]]
         return ValueError(f"id {(twice or ['?'])[0]!r} was given to a decision before: ids must differ")
+
+
+def _after(teacher: Teacher) -> None:
+    """Let it learn what was committed."""
+    try:
+        teacher.after()
+    except Exception as reason:
+        teacher.failed(reason)
 
 
 def _interrupted(error: BaseException) -> OSError:

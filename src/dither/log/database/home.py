@@ -403,7 +403,7 @@ class Home:
             return
         try:
             self._unwiped = self._busy()
-        except (OSError, ValueError) as reason:
+        except Exception as reason:
             self.troubles.add("erasing", f"the journal could not be emptied ({troubles.in_words(reason)})", reason)
         if self._unwiped:
             self._wiping.failed()
