@@ -96,15 +96,15 @@ def peers_of(lines: Iterable[Line], *kinds: str) -> list[Peer]:
 
 def number(x: float) -> str:
     """Three digits: 4.93, 86.1, 1,960."""
-    if x < 100:
-        return f"{x:.3g}"
+    if x < 99.95:
+        return f"{x:#.3g}"
     digits = len(str(int(x)))
     return f"{round(x, 3 - digits):,.0f}"
 
 
 def ratio(x: float) -> str:
     """Two digits: 0.19, 1.1, 23, 120."""
-    return f"{float(f'{x:.2g}'):,.0f}" if x >= 9.95 else f"{x:.1f}" if x >= 0.995 else f"{x:.2g}"
+    return f"{float(f'{x:.2g}'):,.0f}" if x >= 9.95 else f"{x:.1f}" if x >= 0.995 else f"{x:#.2g}"
 
 
 def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -129,22 +129,19 @@ def table(lines: Sequence[Line], *kinds: str) -> str:
 
 
 def first(lines: Sequence[Line], name: str, rivals: Sequence[Peer]) -> str:
-    """In how many cells a way to use this library takes the least time, and who takes less where it does not."""
+    """In how many cells a way to use this library takes the least time; who takes least elsewhere, and what share."""
     us = times(lines)
     cells = [(K, d) for K, d in CELLS if (name, K, d) in us]
     losses = []
     for K, d in cells:
         best = min(rivals, key=lambda peer: us.get((peer.name, K, d), math.inf))
-        share = us.get((best.name, K, d), math.inf) / us[name, K, d]
-        if share < 1:
-            losses.append(f"K = {K:,}, d = {d} ({best.name}: {ratio(share)} of its time)")
+        theirs = us.get((best.name, K, d), math.inf)
+        if theirs < us[name, K, d]:
+            losses.append(f"{K:,} × {d} ({best.name}, {ratio(theirs / us[name, K, d])})")
     if not losses:
         return f"`{name}` is first in all {len(cells)} cells."
-    return (
-        f"`{name}` is first in {len(cells) - len(losses)} of {len(cells)} cells. It is not at "
-        + ", ".join(losses)
-        + "."
-    )
+    ahead = f"`{name}` is first in {len(cells) - len(losses)} of {len(cells)} cells"
+    return f"{ahead}; not in {', '.join(losses)}."
 
 
 def verdicts(lines: Sequence[Line]) -> str:

@@ -58,23 +58,32 @@ def test_a_table_has_the_lower_pass_the_ratio_and_the_limits(pages, lines):
     """Seen red: with the mean of the passes; with the ratio over the table's last column; with a limit left out."""
     rows = pages.table(lines, "whole", "each").splitlines()
     assert rows[0] == "| K | d | dither | coba | gittins |"
-    assert rows[2] == "| 5 | 10 | 40 | 4,930 (120) | 10 (0.25) |"
+    assert rows[2] == "| 5 | 10 | 40.0 | 4,930 (120) | 10.0 (0.25) |"
     assert "| 100 | 40 | 1,960 | over 100 ms | 2,160 (1.1) |" in rows
     assert "| 1,000 | 200 |  |  |  |" in rows
     assert len(rows) == 2 + 4 * 3
-    assert pages.table(lines, "disjoint").splitlines()[2] == "| 5 | 10 | 39 |"
+    assert pages.table(lines, "disjoint").splitlines()[2] == "| 5 | 10 | 39.0 |"
 
 
 @pytest.mark.parametrize(
     ("x", "text"),
-    [(4.934, "4.93"), (86.06, "86.1"), (100.4, "100"), (999.6, "1,000"), (1964.6, "1,960"), (43298, "43,300")],
+    [
+        (4.934, "4.93"),
+        (86.0, "86.0"),
+        (99.96, "100"),
+        (100.4, "100"),
+        (999.6, "1,000"),
+        (1964.6, "1,960"),
+        (43298, "43,300"),
+    ],
 )
 def test_times_have_three_digits(pages, x, text):
     assert pages.number(x) == text
 
 
 @pytest.mark.parametrize(
-    ("x", "text"), [(0.0672, "0.067"), (0.994, "0.99"), (0.996, "1.0"), (1.06, "1.1"), (9.94, "9.9"), (123.3, "120")]
+    ("x", "text"),
+    [(0.0672, "0.067"), (0.6, "0.60"), (0.994, "0.99"), (0.996, "1.0"), (1.06, "1.1"), (9.94, "9.9"), (123.3, "120")],
 )
 def test_ratios_have_two_digits(pages, x, text):
     assert pages.ratio(x) == text
@@ -86,17 +95,17 @@ def test_who_is_first_follows_from_the_numbers(pages, lines):
         "**Among the joint linear models with a covariance** (coba):",
         "- `dither` is first in all 2 cells.",
         "**Among all joint linear models** (coba, gittins):",
-        "- `dither` is first in 1 of 2 cells. It is not at K = 5, d = 10 (gittins: 0.25 of its time).",
+        "- `dither` is first in 1 of 2 cells; not in 5 × 10 (gittins, 0.25).",
         "**Among all peers, whatever their model** (coba, gittins, river):",
-        "- `dither` is first in 1 of 2 cells. It is not at K = 5, d = 10 (gittins: 0.25 of its time).",
+        "- `dither` is first in 1 of 2 cells; not in 5 × 10 (gittins, 0.25).",
     ]
     alone = pages.first(lines, "dither", [pages.BY_NAME["river"]])
-    assert alone.endswith("1 of 2 cells. It is not at K = 5, d = 10 (river: 0.97 of its time).")
+    assert alone.endswith("1 of 2 cells; not in 5 × 10 (river, 0.97).")
 
 
 def test_start_and_memory_and_what_was_called(pages, lines):
     costs, models = pages.costs(lines).splitlines(), pages.models(lines).splitlines()
-    assert "| coba | 0.20 | 42 | 9 |  |  |" in costs
+    assert "| coba | 0.20 | 42 | 9.00 |  |  |" in costs
     assert "| dither |  |  | 71.3 |  |  |" in costs
     (row,) = (row for row in models if row.startswith("| coba |"))
     assert row.startswith("| coba | 1.2.3 | joint, with a covariance | LinUCB")
