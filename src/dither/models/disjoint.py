@@ -67,6 +67,7 @@ class Disjoint(Model):
     function = _inner("function")
     heaviest = _inner("heaviest")
     support = _inner("support")
+    reward_range = _inner("reward_range")
 
     @functools.cached_property
     def abilities(self) -> frozenset[str]:
