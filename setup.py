@@ -13,7 +13,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 FLAGS = {
-    "unix": ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"],
+    "unix": ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"],
     "mingw32": ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno"],
     "msvc": ["/std:c11", "/O2", "/fp:precise"],
 }
