@@ -243,7 +243,7 @@ class Bandit:
         now, share = self._now(), chosen.demands.uniform
         chosen.learnt = self.observations if chosen.learnt is None else chosen.learnt
         if chosen.request.X is not None:
-            chosen.basis = decision.Basis(now, now.view(chosen.request), one_arm.ONE, self._aside)
+            chosen.basis = decision.Basis(now, chosen.request, one_arm.ONE, self._aside)
         demands = self._demands(chosen.request)
         chosen.demands = demands if np.isnan(share) else demands._replace(uniform=share)
         return chosen

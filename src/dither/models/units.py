@@ -147,11 +147,16 @@ class MeasuringModel(LinearModel):
 
         slots : the last leading axis is that of slots, whose σ̂ and τ̂ are those of all together
         """
-        A, units = self.squared_width(state, X), state.units
+        A = self.squared_width(state, X)
         size = arrays.namespace(X).vecdot(X, X)
         size += TINY
-        lam, noise, prior = _beside_rows(units, slots=slots)
-        return _widths(A, size, lam=lam, noise=noise, prior=lam * prior)
+        lam, noise, prior = self.error_scales(state, slots=slots)
+        return _widths(A, size, lam=lam, noise=noise, prior=prior)
+
+    def error_scales(self, state: Any, *, slots: bool = False) -> tuple[Any, Any, Any]:
+        """λ, σ̂² and λτ̂² as they meet rows (..., d)."""
+        lam, noise, prior = _beside_rows(state.units, slots=slots)
+        return lam, noise, lam * prior
 
     def squared_width(self, state: Any, X: Array) -> Array:
         """‖x_i‖² in the norm of V⁻¹: X (..., K, d) -> (..., K)."""
