@@ -183,15 +183,16 @@ live.close()
                 print(line, file=other.stdin, flush=True)
                 return json.loads(other.stdout.readline())
 
-            decisions = {}
-            for i in range(16):
-                if i == 8:
+            decisions, rng = {}, np.random.default_rng(1)
+            for i in range(8):
+                if i == 4:
                     end_lease(live)
                     assert ask("learn") == [True, "numpy"]
-                d = live.choose(X)
-                decisions[d.id] = d.place, d.propensity
-                assert live.reward(d.id, float(i % 3)) == "counted"
-                id, place, p, answer = ask(i % 2)
+                for _ in range(3):  # batches of one reward, which are the step's
+                    d = live.choose(X)
+                    decisions[d.id] = d.place, d.propensity
+                    assert live.reward(d.id, 3 * rng.normal()) == "counted"
+                id, place, p, answer = ask(3 * rng.normal())
                 decisions[id] = place, p
                 assert answer == "counted"
             print("close", file=other.stdin, flush=True)
@@ -201,7 +202,7 @@ live.close()
         assert set(arithmetics(live)) == {BUILT, "numpy"}
         assert live.replay().to_bytes() == live.to_bytes()
         frame = live.read().frame
-        assert len(set(frame["learnt"])) > 14  # of many states
+        assert len(set(frame["learnt"])) > 8  # of many states
         monkeypatch.setattr(compiled, "STEP", None)
         states = {}
         for id, batch in zip(frame["id"], frame["learnt"], strict=True):
