@@ -57,6 +57,14 @@ def arithmetic() -> str:
     return NUMPY if STEP is None else f"compiled {STEP.VERSION} {STEP.CLONE}"
 
 
+def in_words() -> str:
+    """Whether the step is in use, and why not."""
+    if STEP is not None:
+        return f"the compiled step is in use ({arithmetic()})"
+    reason = f"is turned off by {SWITCH}=0" if os.environ.get(SWITCH) == "0" else "was not built here"
+    return f"the compiled step {reason}, and NumPy does all"
+
+
 def at_hand(other: str) -> bool:
     """Whether this process can learn by an arithmetic."""
     return other in (NUMPY, arithmetic())

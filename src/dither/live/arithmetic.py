@@ -26,9 +26,10 @@ def compared(home: Home, batch: int, bandit: Bandit) -> str | None:
     if not others:
         return None
     taught = errors.listed(f"{_named(one.arithmetic)} has taught {_batches(one)}" for one in others)
+    here = _named(compiled.arithmetic())
     return (
-        f"{taught}, and {_named(compiled.arithmetic())} learns them here: so this bandit agrees with what was learnt to "
-        f"rounding, and not to the bit.{_bounds(bandit)} Where that step was built, a replay agrees to the bit"
+        f"{taught}, and {here} learns them here: so this bandit agrees with what was learnt to rounding, and not to the "
+        f"bit.{_bounds(bandit)} Where that step was built, a replay agrees to the bit"
     )
 
 
