@@ -28,7 +28,7 @@ def compared(home: Home, batch: int, bandit: Bandit) -> str | None:
     taught = errors.listed(f"{_named(one.arithmetic)} has taught {_batches(one)}" for one in others)
     here = _named(compiled.arithmetic())
     return (
-        f"{taught}, and {here} learns them here: so this bandit agrees with what was learnt to rounding, and not to the "
+        f"{taught}, and {here} learns them here: so this bandit agrees with what was learnt to rounding, not to the "
         f"bit.{_bounds(bandit)} Where that step was built, a replay agrees to the bit"
     )
 
