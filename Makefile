@@ -17,7 +17,8 @@ test: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --dist worksteal -q
 
 # What depends on how products round: all but the commands, files, pages and laws of chance alone. For another kernel
-# of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has).
+# of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has). Without
+# the compiled step: DITHER_COMPILED=0 make test-numerical.
 NUMERICAL := tests/base/test_arrays.py tests/bandit tests/house/test_conformance.py tests/links tests/models \
   tests/ope/test_ope.py tests/ope/test_ope_sums.py tests/deciding/test_explain.py tests/policies tests/propensity \
   tests/simulation/test_simulate.py tests/theory/test_theory.py

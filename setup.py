@@ -13,7 +13,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 FLAGS = {
-    "unix": ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"],
+    "unix": ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-g0"],
     "mingw32": ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno"],
     "msvc": ["/std:c11", "/O2", "/fp:precise"],
 }
@@ -31,12 +31,13 @@ STEP = Extension(
 
 
 class BuildStep(build_ext):
-    """Compiles with the flags of the compiler that there is."""
+    """Compiles with the flags of the compiler that there is, and names the library of what C computes."""
 
     def build_extensions(self) -> None:
         """Build, once the compiler is known."""
         for extension in self.extensions:
             extension.extra_compile_args = FLAGS.get(self.compiler.compiler_type, [])
+            extension.libraries = ["m"] if self.compiler.compiler_type == "unix" else []
         super().build_extensions()
 
 

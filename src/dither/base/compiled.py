@@ -18,6 +18,7 @@ from dither.base import errors
 
 VERSION = 1  # of the arithmetic that this Python goes with: STEP_VERSION of `src/_step/step.h`
 SWITCH = "DITHER_COMPILED"
+NUMPY = "numpy"
 CURE = f"with a C compiler and the headers of Python run pip install . in a checkout of dither, or do not set {SWITCH}"
 
 
@@ -43,4 +44,4 @@ STEP: ModuleType | None = _step(os.environ.get(SWITCH))
 
 def arithmetic() -> str:
     """What computes here: "numpy", or "compiled", the version of the step and the clone of its loops that runs."""
-    return "numpy" if STEP is None else f"compiled {STEP.VERSION} {STEP.CLONE}"
+    return NUMPY if STEP is None else f"compiled {STEP.VERSION} {STEP.CLONE}"

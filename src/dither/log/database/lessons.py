@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from dither.base import compiled
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
 
@@ -86,6 +87,15 @@ class Batch(NamedTuple):
     grown: int | None = None  # how many slots the bandit has from here on; None: as before
     odd: int = 0  # rewards that no bandit of this ledger can learn, of another width or without a slot
     mark: int | None = None  # None: the ledger has no such batch
+
+
+class TaughtOtherwise(NamedTuple):
+    """Batches that one arithmetic has taught, and it is not the one that is asked about."""
+
+    arithmetic: str  # `compiled.arithmetic` of the process that taught them
+    batches: int  # how many
+    first: int
+    last: int
 
 
 class Changes(NamedTuple):
@@ -195,13 +205,23 @@ def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
 
 
 def number(connection: sa.Connection, home: Home, lease: Lease, batch: int, rows: int, slots: int | None = None) -> int:
-    """Record a batch of so many rows; -> its mark.
+    """Record a batch of so many rows, which is about to be taught by the arithmetic of this process; -> its mark.
 
     slots : how many the bandit has from this batch on; None: as before
     """
-    mark, now = secrets.randbits(63), home.now(connection)
-    home.quick(connection, _NUMBER, number=batch, time=now, rows=rows, fence=lease.fence, slots=slots, mark=mark)
+    mark, now, taught = secrets.randbits(63), home.now(connection), compiled.arithmetic()
+    about = dict(number=batch, time=now, rows=rows, fence=lease.fence, slots=slots, mark=mark, arithmetic=taught)
+    home.quick(connection, _NUMBER, **about)
     return mark
+
+
+def taught_otherwise(connection: sa.Connection, arithmetic: str, *, upto: int) -> list[TaughtOtherwise]:
+    """The batches up to one that another arithmetic has taught, by the first of them."""
+    taught = sa.func.coalesce(_BATCH.arithmetic, sa.literal_column(f"'{compiled.NUMPY}'"))
+    first = sa.func.min(_BATCH.number)
+    fields = sa.select(taught, sa.func.count(), first, sa.func.max(_BATCH.number))
+    fields = fields.where(_BATCH.number <= upto, taught != arithmetic).group_by(taught).order_by(first)
+    return [TaughtOtherwise(*row) for row in connection.execute(fields)]
 
 
 def last(connection: sa.Connection) -> int:
