@@ -74,9 +74,9 @@ int make_lines(const double *X, const struct model *model, double by, enum score
         return MINE;
     }
     if (model->slots)
-        length_of_each(X, n, lines->place, model->F, d, matrix, lines->raw);
+        length_of_each(X, n, lines->place, model, matrix, lines->raw);
     else
-        lengths(X, n, lines->place, model->F, d, matrix, lines->raw);
+        lengths(X, n, lines->place, model, matrix, lines->raw);
     if (model->measured) {
         if (!measure(model, size, lines))
             return NOT_MINE;

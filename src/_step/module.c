@@ -162,10 +162,10 @@ static PyObject *choose(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     model.theta = X == NULL ? NULL : numbers(&held, args[2], 1 + model.slots, of_theta + !model.slots, 0);
     if (model.theta == NULL)
         goto done;
-    Py_ssize_t K = model.slots ? of_theta[0] : of_X[0], of_F[3] = {K, d, d}, slots = model.slots ? K : 1;
+    Py_ssize_t K = model.slots ? of_theta[0] : of_X[0], slots = model.slots ? K : 1;
     const unsigned char *mask = NULL;
     model.d = (size_t)d;
-    model.F = numbers(&held, args[3], 2 + model.slots, of_F + !model.slots, 0);
+    model.F = matrices(&held, args[3], 2 + model.slots, K, d, &model.turned);
     if (model.F == NULL || !rounded(&held, &model, args[4], slots, model.slots) ||
         !scaled(&held, &model, args[7], slots, model.slots))
         goto done;

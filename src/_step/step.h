@@ -38,6 +38,7 @@ struct model {
     const double *F;     /* (d, d), slots: (K, d, d) */
     double rho;   /* the largest error of m, in widths */
     double omega; /* the largest relative error of w */
+    int turned;   /* whether F is in Fortran's order */
     int slots;    /* whether each arm has a theta and an F of its own */
     int measured; /* whether widths are in units of rewards: `models/units.py` */
     double lam, noise, prior; /* of those: lambda, sigma^2, lambda tau^2 */
@@ -72,9 +73,9 @@ double largest(const double *a, size_t n);
 /* lengths.c */
 size_t padded(size_t d); /* d, rounded up to whole lanes; scratch is d * padded(d) numbers */
 /* |F'x|^2 of the rows place[i] of X, for one F. */
-void lengths(const double *X, size_t n, const size_t *place, const double *F, size_t d, double *scratch, double *out);
+void lengths(const double *X, size_t n, const size_t *place, const struct model *model, double *scratch, double *out);
 /* |F'x|^2 of one row x, for the place[i]-th of many F. */
-void length_of_each(const double *x, size_t n, const size_t *place, const double *F, size_t d, double *scratch,
+void length_of_each(const double *x, size_t n, const size_t *place, const struct model *model, double *scratch,
                     double *out);
 
 /* lines.c */
