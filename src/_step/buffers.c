@@ -35,6 +35,21 @@ double *numbers(struct held *held, PyObject *array, int ndim, Py_ssize_t *shape,
     return view->buf;
 }
 
+const double *matrices(struct held *held, PyObject *array, int ndim, Py_ssize_t K, Py_ssize_t d, int *turned)
+{
+    const Py_ssize_t one = sizeof(double);
+    Py_buffer *view = hold(held, array, PyBUF_STRIDES | PyBUF_FORMAT, "d", one);
+    if (view == NULL || view->ndim != ndim || (uintptr_t)view->buf % sizeof(double) != 0)
+        return NULL;
+    const Py_ssize_t *shape = view->shape + ndim - 2, *strides = view->strides + ndim - 2;
+    if (shape[0] != d || shape[1] != d || d == 0)
+        return NULL;
+    if (ndim == 3 && (view->shape[0] != K || view->strides[0] != d * d * one))
+        return NULL;
+    *turned = strides[0] == one && strides[1] == d * one;
+    return *turned || (strides[0] == d * one && strides[1] == one) ? view->buf : NULL;
+}
+
 const unsigned char *truths(struct held *held, PyObject *array, Py_ssize_t n)
 {
     Py_buffer *view = hold(held, array, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT, "?", 1);

@@ -18,6 +18,10 @@ struct held {
    an exception, for whatever is no such array. */
 double *numbers(struct held *held, PyObject *array, int ndim, Py_ssize_t *shape, int writable);
 
+/* The float64 numbers of a square matrix (d, d), or of K of them, (K, d, d), each in C order or, `turned`, in Fortran's,
+   as LAPACK leaves it. */
+const double *matrices(struct held *held, PyObject *array, int ndim, Py_ssize_t K, Py_ssize_t d, int *turned);
+
 /* The truth values of an array (n), likewise. */
 const unsigned char *truths(struct held *held, PyObject *array, Py_ssize_t n);
 

@@ -58,40 +58,46 @@ size_t padded(size_t d)
     return (d + LANES - 1) / LANES * LANES;
 }
 
-/* F with zeros behind its columns; F itself where it fills its lanes. */
-static const double *filled(const double *F, size_t d, double *scratch)
+/* F in C order with zeros behind its columns; F itself where it is that. */
+static const double *filled(const double *F, size_t d, int turned, double *scratch)
 {
     size_t columns = padded(d);
-    if (columns == d)
+    if (columns == d && !turned)
         return F;
     for (size_t k = 0; k < d; k++) {
-        memcpy(scratch + k * columns, F + k * d, d * sizeof(double));
-        memset(scratch + k * columns + d, 0, (columns - d) * sizeof(double));
+        double *row = scratch + k * columns;
+        if (turned)
+            for (size_t j = 0; j < d; j++)
+                row[j] = F[j * d + k];
+        else
+            memcpy(row, F + k * d, d * sizeof(double));
+        memset(row + d, 0, (columns - d) * sizeof(double));
     }
     return scratch;
 }
 
-void lengths(const double *X, size_t n, const size_t *place, const double *F, size_t d, double *scratch, double *out)
+void lengths(const double *X, size_t n, const size_t *place, const struct model *model, double *scratch, double *out)
 {
     rows four, one;
-    size_t i = 0, columns = padded(d);
-    const double *matrix = filled(F, d, scratch);
+    size_t i = 0, d = model->d, columns = padded(d);
+    const double *F = filled(model->F, d, model->turned, scratch);
     loops(&four, &one);
     for (; i + ROWS <= n; i += ROWS) {
         const double *x[ROWS] = {X + place[i] * d, X + place[i + 1] * d, X + place[i + 2] * d, X + place[i + 3] * d};
-        four(x, matrix, d, columns, out + i);
+        four(x, F, d, columns, out + i);
     }
     for (; i < n; i++) {
         const double *x = X + place[i] * d;
-        one(&x, matrix, d, columns, out + i);
+        one(&x, F, d, columns, out + i);
     }
 }
 
-void length_of_each(const double *x, size_t n, const size_t *place, const double *F, size_t d, double *scratch,
+void length_of_each(const double *x, size_t n, const size_t *place, const struct model *model, double *scratch,
                     double *out)
 {
     rows four, one;
+    size_t d = model->d;
     loops(&four, &one);
     for (size_t i = 0; i < n; i++)
-        one(&x, filled(F + place[i] * d * d, d, scratch), d, padded(d), out + i);
+        one(&x, filled(model->F + place[i] * d * d, d, model->turned, scratch), d, padded(d), out + i);
 }

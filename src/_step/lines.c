@@ -14,15 +14,6 @@ size_t lines_scratch(size_t n, const struct model *model)
     return n + model->d * padded(model->d);
 }
 
-static double most_of(const double *a, size_t n)
-{
-    double most = a[0];
-    for (size_t i = 1; i < n; i++)
-        if (!(a[i] <= most))
-            most = a[i];
-    return most;
-}
-
 /* w = sqrt(A (noise + lam (prior - noise) A/|x|^2)), and what its errors go by. A = raw^2 is replaced by raw. */
 static int measure(const struct model *model, const double *size, struct lines *lines)
 {
@@ -64,8 +55,8 @@ int make_lines(const double *X, const struct model *model, double by, enum score
 {
     size_t n = lines->n, d = model->d;
     double *size = scratch, *matrix = scratch + n;
-    lines->rho = most_of(model->rho, model->of_rho);
-    lines->omega = most_of(model->omega, model->of_omega);
+    lines->rho = model->rho;
+    lines->omega = model->omega;
     for (size_t i = 0; i < n; i++) {
         size_t arm = lines->place[i];
         const double *x = model->slots ? X : X + arm * d, *theta = model->slots ? model->theta + arm * d : model->theta;
@@ -83,9 +74,9 @@ int make_lines(const double *X, const struct model *model, double by, enum score
         return MINE;
     }
     if (model->slots)
-        length_of_each(X, n, lines->place, model->F, d, matrix, lines->raw);
+        length_of_each(X, n, lines->place, model, matrix, lines->raw);
     else
-        lengths(X, n, lines->place, model->F, d, matrix, lines->raw);
+        lengths(X, n, lines->place, model, matrix, lines->raw);
     if (model->measured) {
         if (!measure(model, size, lines))
             return NOT_MINE;

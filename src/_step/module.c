@@ -56,32 +56,40 @@ static PyObject *plain(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ss
     return PyBool_FromLong(fits);
 }
 
-/* A number, or one number for each of K slots. */
-static int rounding(struct held *held, PyObject *given, Py_ssize_t K, int slots, double *alone, const double **out)
-{
-    if (PyFloat_Check(given)) {
-        *alone = PyFloat_AsDouble(given);
-        *out = alone;
-        return 1;
-    }
-    *out = slots ? numbers(held, given, 1, &K, 0) : NULL;
-    return *out != NULL;
-}
-
-static int found(struct model *model, PyObject *scales)
+/* The scales of widths in units of rewards: (lam, noise, prior), or (lam, sums) with the sums of each of n slots. */
+static int scaled(struct held *held, struct model *model, PyObject *given, Py_ssize_t n, int slots)
 {
     double *parts[3] = {&model->lam, &model->noise, &model->prior};
-    model->measured = scales != Py_None;
+    model->measured = given != Py_None;
     if (!model->measured)
         return 1;
-    if (!PyTuple_Check(scales) || PyTuple_Size(scales) != 3)
-        return 0;
-    for (Py_ssize_t i = 0; i < 3; i++) {
-        PyObject *part = PyTuple_GetItem(scales, i);
-        if (!PyFloat_Check(part))
+    Py_ssize_t size = PyTuple_Check(given) ? PyTuple_Size(given) : 0, shape[2] = {n, 7};
+    for (Py_ssize_t i = 0; i < (size == 2 ? 1 : size); i++) {
+        PyObject *part = PyTuple_GetItem(given, i);
+        if (i >= 3 || !PyFloat_Check(part))
             return 0;
         *parts[i] = PyFloat_AsDouble(part);
     }
+    if (size == 2) {
+        PyObject *given_sums = PyTuple_GetItem(given, 1);
+        const double *sums = slots ? numbers(held, given_sums, 2, shape, 0) : numbers(held, given_sums, 1, shape + 1, 0);
+        if (sums == NULL)
+            return 0;
+        found(model, sums, (size_t)n);
+    }
+    return size == 2 || size == 3;
+}
+
+/* What `lost` says of the rounding of each of n slots, where it is given. */
+static int rounded(struct held *held, struct model *model, PyObject *given, Py_ssize_t n, int slots)
+{
+    Py_ssize_t shape[2] = {n, 5 + 4 * (Py_ssize_t)model->d};
+    if (given == Py_None)
+        return 1;
+    const double *sums = slots ? numbers(held, given, 2, shape, 0) : numbers(held, given, 1, shape + 1, 0);
+    if (sums == NULL)
+        return 0;
+    lost(model, sums, (size_t)n);
     return 1;
 }
 
@@ -119,56 +127,50 @@ static int answer(const double *X, size_t K, const unsigned char *mask, const st
 }
 
 PyDoc_STRVAR(choose_doc,
-             "choose(X, mask, theta, F, rho, omega, scales, by, score, z, wanted) -> (arm, p, low, high), or None.\n\n"
+             "choose(X, mask, theta, F, lost, rho, omega, scales, by, score, z, wanted) -> (arm, p, low, high), or None\n\n"
              "X (K, d), theta (d,), F (d, d); slots: X (d,), theta (K, d), F (K, d, d). mask (K,) bool or None\n"
-             "rho, omega : errors of means in widths, relative ones of widths: floats, or (K,) of slots\n"
-             "scales : None, or (lam, noise, prior) of widths in units of rewards; by : the scale of the widths\n"
-             "score : 0 lines at z, 1 at z = 1, 2 means; wanted : an arm that is shown whatever z is, or -1\n"
-             "p : that of a normal z between low and high");
+             "lost : of models/digits.py, (5 + 4 d,), slots (K, 5 + 4 d), or None\n"
+             "rho, omega : what is added to its errors of means in widths, and to its relative ones of widths: floats\n"
+             "scales : None, or (lam, noise, prior) of widths in units of rewards, or (lam, sums) of models/units.py\n"
+             "by : the scale of the widths; score : 0 lines at z, 1 at z = 1, 2 means\n"
+             "wanted : an arm that is shown whatever z is, or -1; p : that of a normal z between low and high");
 
 static PyObject *choose(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     struct held held = {.count = 0};
     struct model model = {.d = 0};
     struct choice choice = {0, 0, 0};
-    Py_ssize_t K = -1, d = -1;
-    double rho, omega;
     int mine = NOT_MINE;
-    if (!arguments(nargs, 11, "choose"))
+    if (!arguments(nargs, 12, "choose"))
         return NULL;
-    double by = PyFloat_AsDouble(args[7]), z = PyFloat_AsDouble(args[9]);
-    long score = PyLong_AsLong(args[8]);
-    Py_ssize_t wanted = PyLong_AsSsize_t(args[10]);
+    model.rho = PyFloat_AsDouble(args[5]);
+    model.omega = PyFloat_AsDouble(args[6]);
+    double by = PyFloat_AsDouble(args[8]), z = PyFloat_AsDouble(args[10]);
+    long score = PyLong_AsLong(args[9]);
+    Py_ssize_t wanted = PyLong_AsSsize_t(args[11]);
     if (PyErr_Occurred())
         return NULL;
-    Py_ssize_t one[1] = {-1}, two[2] = {-1, -1};
-    const double *X = numbers(&held, args[0], 2, two, 0);
-    model.slots = X == NULL;
-    if (model.slots) {
+    Py_ssize_t of_X[2] = {-1, -1}, of_theta[2] = {-1, -1};
+    const double *X = numbers(&held, args[0], 2, of_X, 0);
+    if (X == NULL) { /* one context of slots */
         let_go(&held);
-        X = numbers(&held, args[0], 1, one, 0);
-        d = one[0];
-        Py_ssize_t of_slots[2] = {-1, d};
-        model.theta = X == NULL ? NULL : numbers(&held, args[2], 2, of_slots, 0);
-        K = of_slots[0];
-    } else {
-        K = two[0];
-        d = two[1];
-        model.theta = numbers(&held, args[2], 1, &d, 0);
+        model.slots = 1;
+        X = numbers(&held, args[0], 1, of_X + 1, 0);
     }
+    Py_ssize_t d = of_X[1];
+    of_theta[1] = d;
+    model.theta = X == NULL ? NULL : numbers(&held, args[2], 1 + model.slots, of_theta + !model.slots, 0);
     if (model.theta == NULL)
         goto done;
-    Py_ssize_t of_F[3] = {K, d, d};
+    Py_ssize_t K = model.slots ? of_theta[0] : of_X[0], slots = model.slots ? K : 1;
     const unsigned char *mask = NULL;
-    model.F = model.slots ? numbers(&held, args[3], 3, of_F, 0) : numbers(&held, args[3], 2, of_F + 1, 0);
-    if (model.F == NULL || !rounding(&held, args[4], K, model.slots, &rho, &model.rho) ||
-        !rounding(&held, args[5], K, model.slots, &omega, &model.omega) || !found(&model, args[6]))
+    model.d = (size_t)d;
+    model.F = matrices(&held, args[3], 2 + model.slots, K, d, &model.turned);
+    if (model.F == NULL || !rounded(&held, &model, args[4], slots, model.slots) ||
+        !scaled(&held, &model, args[7], slots, model.slots))
         goto done;
     if (args[1] != Py_None && (mask = truths(&held, args[1], K)) == NULL)
         goto done;
-    model.d = (size_t)d;
-    model.of_rho = model.rho == &rho ? 1 : (size_t)K;
-    model.of_omega = model.omega == &omega ? 1 : (size_t)K;
     size_t n = (size_t)K;
     char *memory = PyMem_Malloc((5 * n + lines_scratch(n, &model)) * sizeof(double) + n * sizeof(size_t));
     if (memory == NULL || score < DRAWN || score > MEAN) {
@@ -191,14 +193,14 @@ done:
 }
 
 PyDoc_STRVAR(learn_doc,
-             "learn(F, theta, lost, sums, x, r, weight, new_F, new_theta, new_lost, new_sums) -> (s, e), or None.\n\n"
+             "learn(F, theta, lost, sums, x, r, weight, new_F, new_theta, new_lost, new_sums) -> s, or None.\n\n"
              "F (d, d), theta (d,), lost (5 + 4 d,), x (d,), r a float; sums (7,), or None for both. What is new is\n"
              "written, and shares no memory with anything else.");
 
 static PyObject *learn_(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
     struct held held = {.count = 0};
-    struct learnt learnt = {NULL, NULL, NULL, NULL, 0, 0};
+    struct learnt learnt = {NULL, NULL, NULL, NULL, 0};
     int mine = NOT_MINE, summed;
     if (!arguments(nargs, 11, "learn"))
         return NULL;
@@ -238,7 +240,7 @@ static PyObject *learn_(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     PyMem_Free(scratch);
 done:
     let_go(&held);
-    return mine ? Py_BuildValue("dd", learnt.s, learnt.e) : none();
+    return mine ? PyFloat_FromDouble(learnt.s) : none();
 }
 
 static int fill(PyObject *module)

@@ -36,11 +36,11 @@ struct model {
     size_t d;
     const double *theta; /* (d), slots: (K, d) */
     const double *F;     /* (d, d), slots: (K, d, d) */
-    const double *rho;   /* (1) or (K): errors of m, in widths */
-    const double *omega; /* (1) or (K): relative errors of w */
-    size_t of_rho, of_omega; /* how many of each: 1 or K */
-    int slots;           /* whether each arm has a theta and an F of its own */
-    int measured;        /* whether widths are in units of rewards: `models/units.py` */
+    double rho;   /* the largest error of m, in widths */
+    double omega; /* the largest relative error of w */
+    int turned;   /* whether F is in Fortran's order */
+    int slots;    /* whether each arm has a theta and an F of its own */
+    int measured; /* whether widths are in units of rewards: `models/units.py` */
     double lam, noise, prior; /* of those: lambda, sigma^2, lambda tau^2 */
 };
 
@@ -73,15 +73,19 @@ double largest(const double *a, size_t n);
 /* lengths.c */
 size_t padded(size_t d); /* d, rounded up to whole lanes; scratch is d * padded(d) numbers */
 /* |F'x|^2 of the rows place[i] of X, for one F. */
-void lengths(const double *X, size_t n, const size_t *place, const double *F, size_t d, double *scratch, double *out);
+void lengths(const double *X, size_t n, const size_t *place, const struct model *model, double *scratch, double *out);
 /* |F'x|^2 of one row x, for the place[i]-th of many F. */
-void length_of_each(const double *x, size_t n, const size_t *place, const double *F, size_t d, double *scratch,
+void length_of_each(const double *x, size_t n, const size_t *place, const struct model *model, double *scratch,
                     double *out);
 
 /* lines.c */
 int make_lines(const double *X, const struct model *model, double by, enum score score, double *scratch,
                struct lines *lines);
 size_t lines_scratch(size_t n, const struct model *model);
+
+/* rounding.c */
+void lost(struct model *model, const double *lost, size_t n);
+void found(struct model *model, const double *sums, size_t n);
 
 /* choose.c */
 int decide(const struct lines *lines, double z, double *scratch, struct choice *choice);
@@ -94,7 +98,7 @@ double normal_mass(double low, double high);
 /* update.c */
 struct learnt {
     double *F, *theta, *lost, *sums; /* what is written; sums NULL: none are kept */
-    double s, e;
+    double s;
 };
 int learn(size_t d, const double *F, const double *theta, const double *lost, const double *sums, const double *x,
           double r, double weight, double *scratch, struct learnt *learnt);

@@ -107,6 +107,5 @@ int learn(size_t d, const double *F, const double *theta, const double *lost, co
         learnt->sums[4] += e * e / s;
     }
     learnt->s = s;
-    learnt->e = e;
     return MINE;
 }

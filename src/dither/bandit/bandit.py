@@ -375,8 +375,9 @@ class Bandit:
         rows have columns of very different sizes, without an encoder.
         """
         with self._lock:
-            more = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns)
-            X, r, settings, columns = observation.observation(self._model, x, r, **more)
+            X, r, settings, columns = observation.observation(
+                self._model, x, r, arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns
+            )
             if self._sizes is not None:
                 self._look(self._sizes, X, columns)
             state = self._learnt(X, r, settings)
@@ -384,7 +385,7 @@ class Bandit:
                 wanted, kind = type(self.state).__name__, type(state).__name__
                 raise TypeError(f"{type(self.model).__name__}.update must return the new state, {wanted}; got {kind}")
             theta = getattr(state, "theta", None)
-            usual = type(theta) is np.ndarray and np.vdot(theta, theta) < math.inf
+            usual = type(theta) is np.ndarray and theta.ndim == 1 and theta.dot(theta) < math.inf
             if not usual and not finite(state):
                 raise errors.overflow(type(self.model).__name__ if adapting.of_user(self.model) else None)
             self.state, self.columns = state, columns

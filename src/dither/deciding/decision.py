@@ -175,10 +175,11 @@ def decide(
     size = 1 if single else request.shape[0]
     asked = stepping.asked(now, request, demands) if single else None
     view = now.view(request) if asked is None else None
-    drawn = draw(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
+    drawing = draw if asked is None else type(now.policy).draw  # that of a policy of ours needs no check
+    drawn = drawing(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
     u = ties.random(outcome.uniforms if single else (size, outcome.uniforms))
     if single:
-        drawn = tuple([kind[0] for kind in drawn])
+        drawn = (drawn[0][0],) if len(drawn) == 1 else tuple([kind[0] for kind in drawn])
         if asked is not None:
             answer = stepping.answer(asked, drawn, u, demands)
             if answer is not None:
@@ -247,10 +248,14 @@ def valued(view: Any, values: np.ndarray, model: Any) -> Any:
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
     """What the policy draws for n requests. It must be a tuple: an array would be read as a tuple of its rows."""
     chance = policy.draw(rng, n, arms=arms, dim=dim)
-    if type(chance) is not tuple or [kind for kind in chance if len(kind) != n]:
-        name = type(policy).__name__
-        raise TypeError(f"{name}.draw must return a tuple of arrays with {n} entries each, as in 'return (z,)'")
-    return chance
+    if type(chance) is tuple:
+        for kind in chance:
+            if len(kind) != n:
+                break
+        else:
+            return chance
+    name = type(policy).__name__
+    raise TypeError(f"{name}.draw must return a tuple of arrays with {n} entries each, as in 'return (z,)'")
 
 
 def share(policy: Any, t: int) -> float:

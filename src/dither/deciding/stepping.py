@@ -9,6 +9,7 @@ chance. The step takes one request without values, minima or a baseline. Only wh
 subclass may see, draw or learn otherwise. Classes of users say nothing.
 """
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from dither import noise
 from dither.base import compiled
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
-from dither.models.model import factors
 
 if TYPE_CHECKING:
     from dither.deciding.decision import Moment
@@ -28,26 +28,31 @@ _SCORES = {"drawn": 0, "optimistic": 1, "mean": 2}  # `enum score` of step.h
 def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] | None:
     """What the step is asked about a request, and the law of z; None: the request is not for the step."""
     policy, model, state, t, _ = now
-    if compiled.STEP is None or "rule" not in vars(type(policy)) or request.values is not None:
+    if compiled.STEP is None or not _declared(type(policy), type(model)) or request.values is not None:
         return None
-    if demands.outright is not None or demands.safe is not None or "beneath" in model.abilities:
+    if demands.outright is not None or demands.safe is not None:
         return None
     by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=request.X.shape[-1])
-    if not coupled or along is not None or isinstance(law, noise.Points) or getattr(by, "ndim", 0):
+    if not coupled or along is not None or type(law) is noise.Points or getattr(by, "ndim", 0):
         return None
-    of = factors(model, state, norm)
-    if of is None:
-        return None
-    return (request.X, request.mask, *of, float(by), _SCORES[score]), law
+    of = model.factors(state, norm)
+    return None if of is None else ((request.X, request.mask, *of, by, _SCORES[score]), law)
+
+
+@functools.lru_cache(maxsize=256)
+def _declared(policy: type, model: type) -> bool:
+    """Whether both classes say themselves how they score; what they inherit does not count."""
+    return "rule" in vars(policy) and "factors" in vars(model)
 
 
 def answer(asked: tuple[Any, ...], chance: tuple, u: np.ndarray, demands: Demands) -> tuple[Any, ...] | None:
     """Arm, propensity, its kind, its standard error and z; None: the step does not tell."""
     question, law = asked
-    step, share = compiled.STEP, demands.uniform
+    step, share, z, wanted = compiled.STEP, demands.uniform, None, -1
     if step is None:
         return None
-    z, wanted = float(chance[0]) if chance else None, -1
+    if chance:
+        z = float(chance[0])
     if share and u[1] < share:
         wanted = int(demands.any(u[2]))
     if z is None:  # the policy itself has no chance: what the coin shows in place of its arm it never shows

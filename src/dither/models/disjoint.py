@@ -161,10 +161,7 @@ class Disjoint(Model):
 
     def factors(self, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
         """Those of each slot."""
-        of_each = factors(self.each, state, norm, slots=True)
-        if of_each is None:
-            return None
-        return of_each._replace(rho=of_each.rho[..., 0], omega=of_each.omega[..., 0])
+        return factors(self.each, state, norm, slots=True)
 
     def reach(self, state: Any) -> Array:
         """No width of the slot is larger than this times ‖x‖, (..., K)."""

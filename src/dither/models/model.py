@@ -292,9 +292,10 @@ class Factors(NamedTuple):
 
     theta: Array  # (d,), slots (K, d)
     F: Array  # (d, d), slots (K, d, d)
-    rho: Any  # a float, slots (K,): errors of means, in widths
-    omega: Any  # likewise: relative errors of widths
-    scales: tuple[float, float, float] | None = None  # λ, σ̂² and λτ̂², where widths are in units of rewards
+    lost: Array | None = None  # (5 + 4d,), slots (K, 5 + 4d): what rounding has done, as `digits` has it
+    rho: float = 0.0  # is added to the errors of means that `lost` tells, in widths
+    omega: float = 0.0  # likewise of the relative errors of widths
+    scales: Any = None  # where widths are in units of rewards: (λ, σ̂², λτ̂²), or λ and `Units.sums`
 
 
 def factors(model: Model, state: Any, norm: str, *, slots: bool = False) -> Factors | None:

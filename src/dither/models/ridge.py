@@ -68,9 +68,12 @@ class Recursion:
             x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         learnt = stepped.learnt(state, x, r, weight) if y is None else None
         if learnt is not None:
-            of_units = None if state.units is None else state.units._replace(sums=learnt.sums)
-            logdet = None if state.logdet is None else state.logdet + np.log(learnt.s)
-            return RidgeState(learnt.F, learnt.theta, logdet, extra, learnt.lost, of_units)
+            F, theta, lost, sums, s = learnt
+            of_units = state.units
+            if of_units is not None:
+                of_units = units.Units(None, sums, of_units.constant, of_units.shared)
+            logdet = None if state.logdet is None else state.logdet + np.log(s)
+            return RidgeState(F, theta, logdet, extra, lost, of_units)
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
         s = 1 + arrays.inner(p, p)
@@ -261,8 +264,10 @@ class Ridge(Forgetting, MeasuringModel):
         """Those of `width` and `error_width`."""
         if norm not in ("width", "error_width"):
             return None
-        scales = self.error_scales(state, slots=slots) if norm == "error_width" else None
-        return Factors(state.theta, state.F, *self.rounding(state), scales)
+        scales = None if norm == "width" else units.scales_of(state.units, slots=slots)
+        if self.forgets:
+            return Factors(state.theta, state.F, None, *map(arrays.largest, self.rounding(state)), scales)
+        return Factors(state.theta, state.F, state.lost, units.more_rounding(state.units, slots=slots), 0.0, scales)
 
     def noise_width(self, state: Any, X: Array) -> Array:
         """The sd of x_i'θ̂ from noise of sd 1 alone, ‖x_i‖ in V⁻¹ṼV⁻¹ and at most so: X (..., K, d) -> (..., K).

@@ -32,7 +32,7 @@ def learnt(state: Any, x: Array, r: Any, weight: Any) -> Learnt | None:
         return None
     sums = None if state.units is None else state.units.sums
     omega = 1.0 if weight is None else float(weight)
-    new_F, theta, lost = np.empty_like(F), np.empty_like(state.theta), np.empty_like(state.lost)
-    new_sums = None if sums is None else np.empty_like(sums)
-    told = step.learn(F, state.theta, state.lost, sums, x, float(r), omega, new_F, theta, lost, new_sums)
-    return None if told is None else Learnt(new_F, theta, lost, new_sums, told[0])
+    new_F, theta, lost = np.empty(F.shape), np.empty(x.shape), np.empty(state.lost.shape)
+    new_sums = None if sums is None else np.empty(sums.shape)
+    s = step.learn(F, state.theta, state.lost, sums, x, r, omega, new_F, theta, lost, new_sums)
+    return None if s is None else Learnt(new_F, theta, lost, new_sums, s)

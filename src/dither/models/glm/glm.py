@@ -300,7 +300,9 @@ class GLM(Forgetting, LinkedModel):
 
     def factors(self, state: GLMState, norm: str, *, slots: bool = False) -> Factors | None:
         """Those of `width`."""
-        return Factors(state.theta, state.F, *self.rounding(state)) if norm == "width" else None
+        if norm != "width":
+            return None
+        return Factors(state.theta, state.F, None, *map(arrays.largest, self.rounding(state)))
 
     def passes(self, state: GLMState) -> Array:
         """How often the history was read so far, (...)."""
