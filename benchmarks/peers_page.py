@@ -219,7 +219,10 @@ def agreement(lines: Sequence[Line]) -> str:
     if not apart:
         return twice
     middle, most = statistics.median(apart), apart[int(0.9 * len(apart))]
-    return f"{twice} The two differ by {middle:.0%} in the middle, {most:.0%} in one of ten, {apart[-1]:.0%} at most."
+    return (
+        f"{twice} The two differ by {100 * middle:.0f} % in the middle, by {100 * most:.0f} % or more in one of ten,"
+        f" by {100 * apart[-1]:.0f} % at most."
+    )
 
 
 def circumstances(lines: Sequence[Line]) -> str:

@@ -115,7 +115,7 @@ def test_start_and_memory_and_what_was_called(pages, lines):
 def test_the_passes_and_the_load_are_told(pages, lines):
     told = pages.circumstances(lines)
     assert "The load was 1 to 3.5." in told or "The load was 1.0 to 3.5." in told
-    assert "1 of 7 cells were measured twice. The two differ by 25% in the middle" in told
+    assert "1 of 7 cells were measured twice. The two differ by 25 % in the middle" in told
     assert "`dither` is NumPy alone" in told
     lines[0]["arithmetic"] = "compiled 1 avx2"
     assert "The compiled step was there (compiled 1 avx2)." in pages.circumstances(lines)
