@@ -92,6 +92,25 @@ def test_features_of_a_table():
         log.from_columns(TABLE, features=["user", "what"], arm="what", reward="paid")
 
 
+def test_an_arm_on_offer_has_one_place():
+    """Seen red with the first of two places, and with two arms of one id; and with an IndexError in `check`."""
+    for ids in (["a", "a"], ["caf\u00e9", "cafe\u0301"]):
+        frame = pl.DataFrame({"arm": ["b", ids[0]], "r": [1, 0], "propensity": [0.5, 0.5], "on": [["a", "b"], ids]})
+        with pytest.raises(ValueError, match=f"'on' lists the arm '{ids[0]}' twice in row 1: each arm"):
+            log.from_columns(frame, arm="arm", reward="r", arms="on")
+    rows = {"arm": [0, 1], "reward": [1, 0], "propensity": [0.5, 0.5], "arms": [["a", "b"]] * 2, "K": [2, 3]}
+    with pytest.raises(ValueError, match="row 1 lists 2 ids in 'arms', and says that K is 3"):
+        log.read(rows).check()
+
+
+def test_a_probability_that_is_missing_among_others_is_said():
+    """Seen red without a word. A row without any has no list."""
+    P = [[0.5, None], [0.5, 0.5], None]
+    rows = {"arm": [0, 1, 0], "reward": [1, 0, 1], "propensity": [0.5] * 3, "probabilities": P, "K": [2] * 3}
+    found = {f.text: f.rows.tolist() for f in log.read(pl.DataFrame(rows, strict=False)).check().findings}
+    assert found == {"probabilities are missing for some arms on offer, or are no numbers": [0]}
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -137,6 +156,9 @@ def test_the_open_bandit_dataset(tmp_path):
     assert log.open_bandit(tmp_path / "men.csv").catalogue == ("9", "14")
     with pytest.raises(ValueError, match="no column 'item_id'"):
         log.open_bandit(pl.DataFrame(TABLE))
+    (tmp_path / "men.csv").write_text("\n".join(lines).replace("9,1,1,", "9,1,2,"))
+    with pytest.raises(ValueError, match="click must be 0 or 1, got 2 in row 1 of .*men.csv: correct it"):
+        log.open_bandit(tmp_path / "men.csv")  # seen red with a click that earns 2
 
 
 # Vowpal Wabbit: JSON
