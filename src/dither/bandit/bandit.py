@@ -262,7 +262,7 @@ class Bandit:
         now, share = self._now(), chosen.demands.uniform
         chosen.learnt = self.observations if chosen.learnt is None else chosen.learnt
         if chosen.request.X is not None:
-            chosen.basis = decision.Basis(now, now.view(chosen.request), one_arm.ONE, self._aside)
+            chosen.basis = decision.Basis(now, chosen.request, one_arm.ONE, self._aside)
         demands = self._demands(chosen.request)
         chosen.demands = demands if np.isnan(share) else demands._replace(uniform=share)
         return chosen
@@ -394,8 +394,9 @@ class Bandit:
         rows have columns of very different sizes, without an encoder.
         """
         with self._lock:
-            more = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns)
-            X, r, settings, columns = observation.observation(self._model, x, r, **more)
+            X, r, settings, columns = observation.observation(
+                self._model, x, r, arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns
+            )
             if self._sizes is not None:
                 self._look(self._sizes, X, columns)
             state = self._learnt(X, r, settings)
@@ -403,7 +404,7 @@ class Bandit:
                 wanted, kind = type(self.state).__name__, type(state).__name__
                 raise TypeError(f"{type(self.model).__name__}.update must return the new state, {wanted}; got {kind}")
             theta = getattr(state, "theta", None)
-            usual = type(theta) is np.ndarray and np.vdot(theta, theta) < math.inf
+            usual = type(theta) is np.ndarray and theta.ndim == 1 and theta.dot(theta) < math.inf
             if not usual and not finite(state):
                 raise errors.overflow(type(self.model).__name__ if adapting.of_user(self.model) else None)
             self.state, self.columns = state, columns

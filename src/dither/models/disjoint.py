@@ -23,7 +23,7 @@ import numpy as np
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import adapting, buffers, digits
-from dither.models.model import PAGE, Model, abilities_of, finite, given_up
+from dither.models.model import PAGE, Factors, Model, abilities_of, factors, finite, given_up
 from dither.models.units import POOLED
 
 
@@ -164,6 +164,10 @@ class Disjoint(Model):
     def rounding(self, state: Any) -> digits.Rounding:
         """What rounding may have done to the means and widths of each slot: (..., K)."""
         return digits.Rounding(*(part[..., 0] for part in self.each.rounding(state)))
+
+    def factors(self, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
+        """Those of each slot."""
+        return factors(self.each, state, norm, slots=True)
 
     def reach(self, state: Any) -> Array:
         """No width of the slot is larger than this times ‖x‖, (..., K)."""
