@@ -157,7 +157,7 @@ def test_the_open_bandit_dataset(tmp_path):
     with pytest.raises(ValueError, match="no column 'item_id'"):
         log.open_bandit(pl.DataFrame(TABLE))
     (tmp_path / "men.csv").write_text("\n".join(lines).replace("9,1,1,", "9,1,2,"))
-    with pytest.raises(ValueError, match="click must be 0 or 1, got 2 in row 1 of .*men.csv: correct it"):
+    with pytest.raises(ValueError, match=r"click must be 0 or 1, got 2 in row 1 of .*men\.csv: correct it"):
         log.open_bandit(tmp_path / "men.csv")  # seen red with a click that earns 2
 
 
@@ -229,13 +229,19 @@ BAD_JSON = {
     "nan": (event(_label_cost=math.nan), "must be finite"),
     "pdrop": (event(pdrop=1.0), r"pdrop must be in \[0, 1\)"),
     "time": (event(Timestamp="yesterday"), "time must be"),
-    "sum": (event(p=[0.7, 0.2, 0.2]), r"p must hold probabilities that sum to 1, got \[0.7, 0.2, 0.2\], which sum to 1.1"),
+    "sum": (
+        event(p=[0.7, 0.2, 0.2]),
+        r"p must hold probabilities that sum to 1, got \[0.7, 0.2, 0.2\], which sum to 1.1",
+    ),
     "negative": (event(p=[0.7, 0.4, -0.1]), "p must hold probabilities that sum to 1"),
     "true": (event(_label_cost=True), "_label_cost must be a number, got True"),
     "digits": (event(_label_cost="1_0"), "_label_cost must be a number, got '1_0'"),
     "long": (event(_label_cost=10**400), "_label_cost must be below 1.8e308"),
     "name twice": (event()[:-1] + ', "p": [0.1, 0.2, 0.7]}', "the name 'p' stands twice in one object"),
-    "feature twice": (event(c={"_multi": [{}] * 3, "x": 1}).replace('"x": 1', '"x": 1, "x": 2'), "name 'x' stands twice"),
+    "feature twice": (
+        event(c={"_multi": [{}] * 3, "x": 1}).replace('"x": 1', '"x": 1, "x": 2'),
+        "name 'x' stands twice",
+    ),
     "case": (event(_Label_Cost=9), "_label_cost stands there twice, as -1.5 and as 9"),
     "reward line": ('{"EventId": "e1", "RewardValue": 1}', "object c and lists a and p"),
 }
