@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-import fifty_digits
-from two_roads import Counting, off, rewound, road, streams
 
 import dither
+import fifty_digits
 from dither import models, noise, policies
 from dither.base import compiled
+from two_roads import Counting, off, rewound, road, streams
 
 NEAR = 1e-12
 LAPLACE = noise.Custom.of(stats.laplace())
@@ -60,8 +60,9 @@ def test_the_problems_of_the_exactness_fuzz(lam):
             try:
                 bandit = fifty_digits.learnt(given, models.Ridge(lam or given.lam), policy, floor=0.1 * (seed % 3 == 0))
             except ValueError as error:
-                assert "too long" in str(error)
-                continue
+                if "too long" in str(error):
+                    continue
+                raise
         compare(bandit, [given.rough] * 5)
         took.append(pairs.took)
     assert np.mean(took) > 0.3  # the others have arms that are equal, or nearly so
@@ -107,7 +108,7 @@ def test_every_kind_that_is_taken(name, rows):
     # seen red: p of another law than the normal, the floor by all arms in place of those on offer
 
 
-@pytest.mark.parametrize("arms, dim", [(1, 1), (2, 3), (7, 8), (33, 9), (300, 17)])
+@pytest.mark.parametrize(("arms", "dim"), [(1, 1), (2, 3), (7, 8), (33, 9), (300, 17)])
 def test_every_size(arms, dim):
     for make in (MAKERS["set"], MAKERS["auto"]):
         bandit = learnt(make, dim=dim, rows=2 * dim)
@@ -189,7 +190,7 @@ def test_what_is_refused_is_refused_alike_and_draws_nothing(name):
     bandit, said = learnt(MAKERS["set"]), []
     before = streams(bandit)
     for step in (None, compiled.STEP):
-        with road(step), pytest.raises(ValueError) as error:
+        with road(step), pytest.raises(ValueError, match=r"X must|X has") as error:
             bandit.choose(BAD[name])
         said.append(str(error.value))
         assert streams(bandit) == before
@@ -198,7 +199,12 @@ def test_what_is_refused_is_refused_alike_and_draws_nothing(name):
 
 @pytest.mark.parametrize(
     "X",
-    [np.eye(4, dtype=np.float32), np.asfortranarray(np.random.rand(5, 4)), np.eye(4, dtype=int), np.eye(8)[::2, ::2]],
+    [
+        np.eye(4, dtype=np.float32),
+        np.asfortranarray(np.sin(np.arange(20.0)).reshape(5, 4)),
+        np.eye(4, dtype=int),
+        np.eye(8)[::2, ::2],
+    ],
 )
 def test_other_arrays_are_as_good(X):
     bandit = learnt(MAKERS["set"])

@@ -33,7 +33,9 @@ def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] 
     if demands.outright is not None or demands.safe is not None:
         return None
     by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=request.X.shape[-1])
-    if not coupled or along is not None or type(law) is noise.Points or getattr(by, "ndim", 0):
+    if not coupled or along is not None or getattr(by, "ndim", 0):
+        return None
+    if type(law) is not noise.Gaussian and isinstance(law, noise.Points):
         return None
     of = model.factors(state, norm)
     return None if of is None else ((request.X, request.mask, *of, by, _SCORES[score]), law)
