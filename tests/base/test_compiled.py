@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import dither
 from dither.base import compiled
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,17 @@ def test_what_was_built_from_other_sources_is_not_used(monkeypatch):
     text = (ROOT / "src" / "_step" / "step.h").read_text("utf-8")
     assert re.search(r"#define STEP_VERSION (\d+)", text)[1] == str(compiled.VERSION)
     # seen red: no look at the version
+
+
+def test_it_says_whether_it_is_in_use(monkeypatch):
+    monkeypatch.delenv("DITHER_COMPILED", raising=False)
+    monkeypatch.setattr(compiled, "STEP", BUILT)
+    assert compiled.in_words() == f"the compiled step is in use (compiled {compiled.VERSION} here)"
+    monkeypatch.setattr(compiled, "STEP", None)
+    assert compiled.in_words() == "the compiled step was not built here, and NumPy does all"
+    monkeypatch.setenv("DITHER_COMPILED", "0")
+    assert compiled.in_words() == "the compiled step is turned off by DITHER_COMPILED=0, and NumPy does all"
+    assert dither.compiled is compiled
 
 
 def test_who_demands_the_step_is_told_how_to_build_it(monkeypatch):

@@ -88,6 +88,27 @@ class Bandit:
         features: Features | None = None,
         baseline: Baseline | None = None,
     ) -> None:
+        more: dict[str, Any] = dict(seed=seed, floor=floor, monte_carlo=monte_carlo)
+        self._begin(model, policy, dim=dim, features=features, baseline=baseline, **more)
+        if adapting.of_user(model):
+            adapting.look(self._model, self.state, dim=self.dim)
+
+    def _begin(
+        self,
+        model: Any,
+        policy: Any,
+        *,
+        dim: int,
+        seed: int | None,
+        floor: float,
+        monte_carlo: int,
+        features: Features | None,
+        baseline: Baseline | None,
+    ) -> None:
+        """All of `__init__` that asks no model of the user's: a bandit that is loaded was looked at when it was made.
+
+        So a model that raises for a while keeps nobody from opening the ledger that takes its rewards.
+        """
         errors.at_least("dim", dim, 1)
         errors.within("floor", floor, 0, 1)
         errors.at_least("monte_carlo", monte_carlo, 0)
@@ -107,8 +128,6 @@ class Bandit:
             baseline.check(model, slots=self.slots)
             self.kept = baseline.begin(self.dim)
         self.state = self._begun()
-        if adapting.of_user(model):
-            adapting.look(self._model, self.state, dim=self.dim)
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         # Model and policy that the call of an algorithm that made this made under each earlier default.

@@ -10,8 +10,11 @@ DITHER_COMPILED, read when the library is imported:
     1         it is demanded: ImportError where it was not built
 """
 
+import contextlib
 import importlib
 import os
+import threading
+from collections.abc import Iterator
 from types import ModuleType
 
 from dither.base import errors
@@ -42,6 +45,41 @@ def _step(switch: str | None) -> ModuleType | None:
 STEP: ModuleType | None = _step(os.environ.get(SWITCH))
 
 
+class _Thread(threading.local):
+    plain = False  # whether NumPy learns in this thread
+
+
+_THREAD = _Thread()
+
+
 def arithmetic() -> str:
-    """What computes here: "numpy", or "compiled", the version of the step and the clone of its loops that runs."""
+    """What learns here: "numpy", or "compiled", the version of the step and the clone of its loops that runs."""
     return NUMPY if STEP is None else f"compiled {STEP.VERSION} {STEP.CLONE}"
+
+
+def in_words() -> str:
+    """Whether the step is in use, and why not."""
+    if STEP is not None:
+        return f"the compiled step is in use ({arithmetic()})"
+    reason = f"is turned off by {SWITCH}=0" if os.environ.get(SWITCH) == "0" else "was not built here"
+    return f"the compiled step {reason}, and NumPy does all"
+
+
+def at_hand(other: str) -> bool:
+    """Whether this process can learn by an arithmetic."""
+    return other in (NUMPY, arithmetic())
+
+
+def learning() -> ModuleType | None:
+    """The step where it is to learn, or None."""
+    return None if _THREAD.plain else STEP
+
+
+@contextlib.contextmanager
+def learnt_by(other: str | None) -> Iterator[None]:
+    """Learn by this arithmetic meanwhile, in this thread, where it is at hand. None: by that of this process."""
+    before, _THREAD.plain = _THREAD.plain, other == NUMPY
+    try:
+        yield
+    finally:
+        _THREAD.plain = before

@@ -1,7 +1,7 @@
-"""What computed where the batches of a ledger were taught. Who replays them by another arithmetic is told so.
+"""What computed where the batches of a ledger were taught. Who replays them without it is told so.
 
-Each batch says what taught it (`base.compiled.arithmetic`). The same arithmetic gives the same bits. Another one gives
-the same numbers but for rounding, of which the model may know a bound.
+Each batch says what taught it (`base.compiled.arithmetic`), and is replayed by the same arithmetic where the process
+has it. Another one gives the same numbers but for rounding, of which the model may know a bound.
 """
 
 from typing import Any
@@ -20,20 +20,20 @@ class RoundingWarning(UserWarning):
 
 
 def compared(home: Home, batch: int, bandit: Bandit) -> str | None:
-    """What a replay up to a batch must say of the bandit that it gives; None: all of it was taught as it is here."""
+    """What a replay up to a batch must say of the bandit that it gives; None: it has the arithmetic of all batches."""
     with home.reading() as connection:
-        others = lessons.taught_otherwise(connection, compiled.arithmetic(), upto=batch)
+        others = [one for one in lessons.taught_by(connection, upto=batch) if not compiled.at_hand(one.arithmetic)]
     if not others:
         return None
     taught = errors.listed(f"{_named(one.arithmetic)} has taught {_batches(one)}" for one in others)
-    cures = errors.listed(dict.fromkeys(_cure(one.arithmetic) for one in others))
+    here = _named(compiled.arithmetic())
     return (
-        f"{_named(compiled.arithmetic())} computes here, and {taught}: so this bandit agrees with what was learnt to "
-        f"rounding, and not to the bit.{_bounds(bandit)} What was taught otherwise is replayed to the bit {cures}"
+        f"{taught}, and {here} learns them here: so this bandit agrees with what was learnt to rounding, not to the "
+        f"bit.{_bounds(bandit)} Where that step was built, a replay agrees to the bit"
     )
 
 
-def _batches(one: lessons.TaughtOtherwise) -> str:
+def _batches(one: lessons.TaughtBy) -> str:
     if one.first == one.last:
         return f"batch {one.first}"
     all_of_them = one.batches == one.last - one.first + 1
@@ -42,10 +42,6 @@ def _batches(one: lessons.TaughtOtherwise) -> str:
 
 def _named(arithmetic: str) -> str:
     return "NumPy" if arithmetic == compiled.NUMPY else f"the step ({arithmetic})"
-
-
-def _cure(arithmetic: str) -> str:
-    return f"with {compiled.SWITCH}=0" if arithmetic == compiled.NUMPY else "where that step was built"
 
 
 def _bounds(bandit: Bandit) -> str:

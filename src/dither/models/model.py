@@ -36,6 +36,7 @@ class Model(abc.ABC):
 
     slots: Any = None  # K slots that share one context X (..., d); `update` then takes arm= (...)
     support: Any = (-math.inf, math.inf)  # the least and the largest reward
+    reward_range: Any = None  # (low, high), where the user says in which range rewards lie; others are learnt, too
     function: Any = IDENTITY  # the link; what is no `links.Link` stands for the identity (`link`)
     heaviest: float = math.inf  # the largest weight of an observation
     owns: Any = False  # `update` takes own=True where the caller gives the old state up, and may overwrite its arrays

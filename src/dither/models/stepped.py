@@ -27,7 +27,7 @@ def learnt(state: Any, x: Array, r: Any, weight: Any) -> Learnt | None:
 
     None where it is not for the step: other arrays than NumPy's, or an x so long that Python may have to refuse it.
     """
-    step, F = compiled.STEP, state.F
+    step, F = compiled.learning(), state.F
     if step is None or type(F) is not np.ndarray or type(x) is not np.ndarray or state.theta.ndim != 1:
         return None
     sums = None if state.units is None else state.units.sums
