@@ -13,7 +13,7 @@ MOST = {
     "Live.choose, budget": 19,
     "Live.reward": 20,
     "evaluate": 16,
-    "reproduce": 66,
+    "reproduce": 67,
 }
 
 
