@@ -28,10 +28,8 @@ def learnt(state: Any, x: Array, r: Any, weight: Any) -> SteppedState | None:
     None where it is not for the step: other arrays than NumPy's, or an x so long that Python may have to refuse it.
     """
     F = state.F
-    if state.theta.ndim != 1 or type(F) is not np.ndarray or type(x) is not np.ndarray:
-        return None
     step = compiled.learning()
-    if step is None:
+    if step is None or type(F) is not np.ndarray or type(x) is not np.ndarray:
         return None
     sums = None if state.units is None else state.units.sums
     omega = 1.0 if weight is None else float(weight)
