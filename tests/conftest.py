@@ -13,7 +13,6 @@ import browsing
 import databases
 from dither import cli
 from dither.base import compiled
-from dither.base import compiled
 from libraries import Library
 
 settings.register_profile("dither", deadline=None, derandomize=True, max_examples=100)
@@ -23,10 +22,6 @@ settings.load_profile("dither")
 collect_ignore = (
     [] if compiled.STEP else ["base/test_step_buffers.py", "deciding/test_step.py", "models/test_stepped.py"]
 )
-
-
-# Of the compiled step itself, where it is in use.
-collect_ignore = [] if compiled.STEP is not None else ["deciding/test_step.py", "models/test_stepped.py"]
 
 
 @pytest.fixture(autouse=True, scope="session")
