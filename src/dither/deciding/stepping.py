@@ -5,8 +5,8 @@
 
 Chance is drawn before the step is asked. The step answers only where twice the margins of `propensity/coupled.py` hold,
 so that both roads show the same arm. Where it does not answer nothing has changed, and the view decides from the same
-chance. The step takes one request without values, minima or a baseline. Only what a class says itself counts, since a
-subclass may see, draw or learn otherwise. Classes of users say nothing.
+chance. The step takes one request without values, minima or a baseline. What a class inherits does not count, since a
+subclass may see, draw or learn otherwise.
 """
 
 import functools
