@@ -10,6 +10,7 @@ import dither
 import fifty_digits
 from dither import models, noise, policies
 from dither.base import compiled
+from dither.policies import views
 from two_roads import Counting, off, rewound, road, streams
 
 NEAR = 1e-12
@@ -140,12 +141,24 @@ class Mine(policies.FeaturePerturbation):
     """A user's own, which may see or draw otherwise."""
 
 
+class Saying:
+    """A user's own with a part of a name that the library has too, which may mean anything."""
+
+    needs, rule, draw = frozenset({"mean"}), "mine", views.nothing
+
+    def view(self, model, state, X, *, t):
+        return views.means(model, state, X)
+
+
 class OwnRidge(models.Ridge):
     """Likewise."""
+
+    factors = 3
 
 
 NEVER = {
     "an own policy": lambda d: dither.Bandit(models.Ridge(), Mine(), dim=d, seed=1),
+    "an own policy with a rule": lambda d: dither.Bandit(models.Ridge(), Saying(), dim=d, seed=1),
     "an own model": lambda d: dither.Bandit(OwnRidge(), policies.FeaturePerturbation(), dim=d, seed=1),
     "own slots": lambda d: dither.Bandit(models.Disjoint(OwnRidge(), 6), policies.UCB(), dim=d, seed=1),
     "uncoupled": lambda d: dither.LinFP(dim=d, seed=1, coupled=False),

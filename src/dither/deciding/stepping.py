@@ -5,8 +5,8 @@
 
 Chance is drawn before the step is asked. The step answers only where twice the margins of `propensity/coupled.py` hold,
 so that both roads show the same arm. Where it does not answer nothing has changed, and the view decides from the same
-chance. The step takes one request without values, minima or a baseline. What a class inherits does not count, since a
-subclass may see, draw or learn otherwise.
+chance. The step takes one request without values, minima or a baseline. It takes no class of a user's, and what a class
+inherits does not count, since a subclass may see, draw or learn otherwise.
 """
 
 import functools
@@ -18,6 +18,7 @@ from dither import noise
 from dither.base import compiled
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
+from dither.models.model import factored
 
 if TYPE_CHECKING:
     from dither.deciding.decision import Moment
@@ -43,8 +44,8 @@ def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] 
 
 @functools.lru_cache(maxsize=256)
 def _declared(policy: type, model: type) -> bool:
-    """Whether both classes say themselves how they score; what they inherit does not count."""
-    return "rule" in vars(policy) and "factors" in vars(model)
+    """Whether both classes are of this library, and say themselves how they score."""
+    return policy.__module__.startswith("dither.") and "rule" in vars(policy) and factored(model)
 
 
 def answer(asked: tuple[Any, ...], chance: tuple, u: np.ndarray, demands: Demands) -> tuple[Any, ...] | None:
