@@ -96,7 +96,7 @@ int alone(const struct lines *lines, size_t arm, struct choice *choice)
 {
     const double *m = lines->m, *w = lines->w;
     size_t below = arm, above = arm;
-    if (!apart(lines, arm))
+    if (!apart(lines, arm) || !(fabs(m[arm]) + w[arm] < HUGE_VAL))
         return NOT_MINE;
     choice->arm = arm;
     choice->low = -HUGE_VAL;
@@ -135,7 +135,7 @@ int highest(const struct lines *lines, double *scratch, struct choice *choice)
     size_t near = 0;
     for (size_t i = 0; i < n; i++)
         near += !(s[i] < least);
-    if (near != 1)
+    if (near != 1 || !(most < HUGE_VAL))
         return NOT_MINE;
     choice->arm = arm;
     choice->low = -HUGE_VAL;

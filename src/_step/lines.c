@@ -11,7 +11,7 @@ static const double FAR = 1e3;     /* sigma^2 over lambda tau^2 above which the 
 
 size_t lines_scratch(size_t n, const struct model *model)
 {
-    return n + model->d * padded(model->d);
+    return n + model->d * padded(model->d) + n * LANES;
 }
 
 /* w = sqrt(A (noise + lam (prior - noise) A/|x|^2)), and what its errors go by. A = raw^2 is replaced by raw. */

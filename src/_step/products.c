@@ -17,14 +17,17 @@ WIDE double inner(const double *a, const double *b, size_t n)
     return tree(lane);
 }
 
-/* At least the largest |a|: its Euclidean length where that neither overflows nor underflows, as `settled._size`. */
+/* At least the largest |a|, NaN where one is that: its Euclidean length where that neither overflows nor underflows, as `settled._size`. */
 double largest(const double *a, size_t n)
 {
     double square = inner(a, a, n), most = 0.0;
     if (square > 1e-280 && square < HUGE_VAL)
         return sqrt(square);
-    for (size_t i = 0; i < n; i++)
-        if (!(fabs(a[i]) <= most))
-            most = fabs(a[i]); /* NaN stays */
+    for (size_t i = 0; i < n; i++) {
+        if (a[i] != a[i])
+            return a[i];
+        if (fabs(a[i]) > most)
+            most = fabs(a[i]);
+    }
     return most;
 }

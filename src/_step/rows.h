@@ -1,4 +1,5 @@
-/* A template that lengths.c reads once for each kind of loop: |F'x|^2 of COUNT rows at once.
+/* A template that lengths.c reads once for each kind of loop. It adds the squares of some columns of F'x to lanes, of
+   COUNT rows at once: F (d, stride) from the first of `columns` columns, sums (COUNT, LANES).
 
    NAME   of the function
    FOR    what its processor must have, an attribute
@@ -14,32 +15,25 @@
 #define VECTOR
 #endif
 
-FOR static void NAME(const double *const x[COUNT], const double *F, size_t d, size_t columns, double *out)
+FOR static void NAME(const double *const x[COUNT], const double *F, size_t d, size_t stride, size_t columns,
+                     double *sums)
 {
     typedef double vector VECTOR;
-    vector square[COUNT][PARTS];
-    for (size_t r = 0; r < COUNT; r++)
-        for (size_t c = 0; c < PARTS; c++)
-            square[r][c] = (vector){0};
+    vector *square = (vector *)sums;
     for (size_t j = 0; j < columns; j += LANES) {
         vector p[COUNT][PARTS];
         for (size_t r = 0; r < COUNT; r++)
             for (size_t c = 0; c < PARTS; c++)
                 p[r][c] = (vector){0};
         for (size_t k = 0; k < d; k++) {
-            const vector *f = (const vector *)(F + k * columns + j);
+            const vector *f = (const vector *)(F + k * stride + j);
             for (size_t r = 0; r < COUNT; r++)
                 for (size_t c = 0; c < PARTS; c++)
                     p[r][c] += x[r][k] * f[c];
         }
         for (size_t r = 0; r < COUNT; r++)
             for (size_t c = 0; c < PARTS; c++)
-                square[r][c] += p[r][c] * p[r][c];
-    }
-    for (size_t r = 0; r < COUNT; r++) {
-        double lane[LANES];
-        memcpy(lane, square[r], sizeof lane);
-        out[r] = tree(lane);
+                square[r * PARTS + c] += p[r][c] * p[r][c];
     }
 }
 

@@ -71,7 +71,7 @@ double inner(const double *a, const double *b, size_t n);
 double largest(const double *a, size_t n);
 
 /* lengths.c */
-size_t padded(size_t d); /* d, rounded up to whole lanes; scratch is d * padded(d) numbers */
+size_t padded(size_t d); /* d, rounded up to whole lanes; scratch is d * padded(d) + n * LANES numbers */
 /* |F'x|^2 of the rows place[i] of X, for one F. */
 void lengths(const double *X, size_t n, const size_t *place, const struct model *model, double *scratch, double *out);
 /* |F'x|^2 of one row x, for the place[i]-th of many F. */

@@ -88,7 +88,10 @@ def test_other_questions_that_are_not_for_the_step():
         assert STEP.choose(*question(X=X)) is None
     for z in (np.nan, np.inf):
         assert STEP.choose(*question(z=z)) is None
-    assert STEP.choose(*question(X=np.full((3, 4), np.nan))) is None
+    for arms, score, wanted in [(1, 0, -1), (3, 0, -1), (1, 1, -1), (3, 2, -1), (1, 0, 0), (3, 0, 1)]:
+        for bad in (np.nan, np.inf, 1e200):
+            X = np.full((arms, 4), bad)
+            assert STEP.choose(*question(X=X, score=score, wanted=wanted)) is None
     # seen red: a mask of numbers read as truth values, no look at the length of F
 
 

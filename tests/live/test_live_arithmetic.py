@@ -215,7 +215,7 @@ live.close()
     def test_learning_by_numpy_is_of_one_thread_and_ends():
         with compiled.learnt_by("numpy"):
             assert compiled.learning() is None
-            with compiled.learnt_by(None):
+            with compiled.learnt_by(BUILT):
                 assert compiled.learning() is compiled.STEP
             assert compiled.learning() is None
         with pytest.raises(ValueError, match="inside"), compiled.learnt_by("numpy"):

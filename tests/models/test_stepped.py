@@ -75,8 +75,9 @@ def test_fifty_digits():
         try:
             state = taught(STEP, model, given.rough[given.rows], given.r)
         except ValueError as error:
-            assert "too long" in str(error)
-            continue
+            if "too long" in str(error):
+                continue
+            raise
         if given.of in ("prices", "hours"):  # floating point has other features than the exact ones
             continue
         m, w = ([float(one) for one in part] for part in fifty_digits.lines(given))
@@ -138,7 +139,7 @@ def test_numbers_that_are_none_are_refused_in_the_same_words(bad):
             bandit = dither.LinFP(dim=2, seed=0)
             state = bandit.state
             for x, r in (([bad, 1.0], 1.0), ([1.0, 1.0], bad), ([1.0, 1.0, 1.0], 1.0)):
-                with pytest.raises(ValueError) as error:
+                with pytest.raises(ValueError, match=r"must (be finite|have width)") as error:
                     bandit.update(np.array(x), r)
                 said.append(str(error.value))
             assert bandit.state is state

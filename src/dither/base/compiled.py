@@ -76,8 +76,8 @@ def learning() -> ModuleType | None:
 
 
 @contextlib.contextmanager
-def learnt_by(other: str | None) -> Iterator[None]:
-    """Learn by this arithmetic meanwhile, in this thread, where it is at hand. None: by that of this process."""
+def learnt_by(other: str) -> Iterator[None]:
+    """Learn by this arithmetic meanwhile, in this thread; by that of this process where it is not at hand."""
     before, _THREAD.plain = _THREAD.plain, other == NUMPY
     try:
         yield

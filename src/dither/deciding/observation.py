@@ -15,9 +15,10 @@ def observation(
     model: Model, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: tuple[str, ...] | None
 ) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], tuple[str, ...] | None]:
     """Check one observation or n. -> x, r, the other arguments of the model's `update`, the column names."""
-    if isinstance(r, float) and weight is None and at is None and arm is None and _usual(model) and abs(r) < LARGEST:
-        if type(x) is np.ndarray and plain(x, 1, dim):  # the usual case, at once
-            return x, np.float64(r), {}, columns
+    alone = weight is None and at is None and arm is None
+    usual = alone and isinstance(r, float) and abs(r) < LARGEST and _usual(model)
+    if usual and type(x) is np.ndarray and plain(x, 1, dim):
+        return x, np.float64(r), {}, columns
     X, columns = features(x, name="x", dim=dim, columns=columns)
     if X.ndim > 2:
         raise ValueError(f"x must be ({dim},) or (n, {dim}), got {X.shape}")

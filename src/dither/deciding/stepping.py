@@ -5,8 +5,8 @@
 
 Chance is drawn before the step is asked. The step answers only where twice the margins of `propensity/coupled.py` hold,
 so that both roads show the same arm. Where it does not answer nothing has changed, and the view decides from the same
-chance. The step takes one request without values, minima or a baseline. Only what a class says itself counts, since a
-subclass may see, draw or learn otherwise. Classes of users say nothing.
+chance. The step takes one request without values, minima or a baseline. It takes no class of a user's, and what a class
+inherits does not count, since a subclass may see, draw or learn otherwise.
 """
 
 import functools
@@ -18,6 +18,7 @@ from dither import noise
 from dither.base import compiled
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
+from dither.models.model import factored
 
 if TYPE_CHECKING:
     from dither.deciding.decision import Moment
@@ -33,7 +34,9 @@ def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] 
     if demands.outright is not None or demands.safe is not None:
         return None
     by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=request.X.shape[-1])
-    if not coupled or along is not None or type(law) is noise.Points or getattr(by, "ndim", 0):
+    if not coupled or along is not None or getattr(by, "ndim", 0):
+        return None
+    if type(law) is not noise.Gaussian and isinstance(law, noise.Points):
         return None
     of = model.factors(state, norm)
     return None if of is None else ((request.X, request.mask, *of, by, _SCORES[score]), law)
@@ -41,8 +44,8 @@ def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] 
 
 @functools.lru_cache(maxsize=256)
 def _declared(policy: type, model: type) -> bool:
-    """Whether both classes say themselves how they score; what they inherit does not count."""
-    return "rule" in vars(policy) and "factors" in vars(model)
+    """Whether both classes are of this library, and say themselves how they score."""
+    return policy.__module__.startswith("dither.") and "rule" in vars(policy) and factored(model)
 
 
 def answer(asked: tuple[Any, ...], chance: tuple, u: np.ndarray, demands: Demands) -> tuple[Any, ...] | None:

@@ -150,6 +150,8 @@ def teach(bandit: Bandit, batch: lessons.Batch, *, whose: str = "bandit") -> int
     learnt is a function of the batch. Raises LearningError where the model raises something else.
     """
     try:
+        if batch.arithmetic is None:
+            return _taught(bandit, batch)
         with compiled.learnt_by(batch.arithmetic):
             return _taught(bandit, batch)
     except Exception as reason:

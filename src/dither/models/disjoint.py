@@ -23,7 +23,7 @@ import numpy as np
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import adapting, buffers, digits
-from dither.models.model import PAGE, Factors, Model, abilities_of, factors, finite, given_up
+from dither.models.model import PAGE, Factors, Model, abilities_of, factored, finite, given_up
 from dither.models.units import POOLED
 
 
@@ -167,7 +167,7 @@ class Disjoint(Model):
 
     def factors(self, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
         """Those of each slot."""
-        return factors(self.each, state, norm, slots=True)
+        return self.each.factors(state, norm, slots=True) if factored(type(self.each)) else None
 
     def reach(self, state: Any) -> Array:
         """No width of the slot is larger than this times ‖x‖, (..., K)."""

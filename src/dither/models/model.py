@@ -46,8 +46,6 @@ class Model(abc.ABC):
     draw: Any = None  # draw(rng, n): the chance that n observations spend, a tuple of arrays with n leading. A model
     #   that has it gets rng= in `init`, a Generator or a list of one for each run, and chance= in `update`
     grown: Any = None  # grown(state, fresh): the state that goes on from one with fewer slots; fresh: of `init`
-    factors: Any = None  # factors(state, norm, slots=): the `Factors` of one bandit, or None where these means and the
-    #   widths of that name are no x'θ and ‖F'x‖. Neither it nor the means and widths may raise
     placed: Any = None  # placed(device): the same model as it computes on a device of torch, where its state and all
     #   answers stay NumPy's arrays. A model without it gets its arrays on the device instead: `init(xp=, device=)`
 
@@ -299,12 +297,14 @@ class Factors(NamedTuple):
     scales: Any = None  # where widths are in units of rewards: (λ, σ̂², λτ̂²), or λ and `Units.sums`
 
 
-def factors(model: Model, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
-    """What the means of a model and the widths of that name are made of; None where they are made otherwise.
+@functools.cache
+def factored(kind: type) -> bool:
+    """Whether a model of this class has `factors(state, norm, slots=)`: its `Factors` for widths of that name, or None.
 
-    A class must say so itself. A subclass may have other means, and what it inherits does not count.
+    A class of this library says so itself. A subclass may have other means, so what it inherits does not count. Neither
+    `factors` nor such means and widths may raise.
     """
-    return model.factors(state, norm, slots=slots) if "factors" in vars(type(model)) else None
+    return kind.__module__.startswith("dither.") and "factors" in vars(kind)
 
 
 def begin(model: Model, dim: int, *, needs: frozenset[str], rng: Callable[[], Any], **settings: Any) -> Any:

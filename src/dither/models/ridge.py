@@ -66,7 +66,7 @@ class Recursion:
         omega, y = weight, _targets(model, state, r, weight)
         if weight is not None:
             x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
-        learnt = stepped.learnt(state, x, r, weight) if y is None else None
+        learnt = stepped.learnt(state, x, r, weight) if y is None and x.ndim == 1 else None
         if learnt is not None:
             F, theta, lost, sums, s = learnt
             of_units = state.units

@@ -29,8 +29,8 @@ NORMAL = noise.Gaussian()
 class LineRule(NamedTuple):
     """How a policy scores arms by their means and widths, before a request is looked at: `of_rule` makes the view.
 
-    A policy that scores so has `rule(model, state, t=, d=)`, and its `view` is that of its rule. Then the compiled step
-    may decide without a view (`deciding/stepping.py`).
+    A policy of this library that scores so has `rule(model, state, t=, d=)`, and its `view` is that of its rule. Then
+    the compiled step may decide without a view (`deciding/stepping.py`).
     """
 
     by: Any = 1.0  # the scale of the widths, a number or (...)
