@@ -65,6 +65,13 @@ def numpy(x: Array) -> np.ndarray:
     return x if type(x) is np.ndarray else np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
 
 
+def copied(x: Array) -> Array:
+    """A copy of the array, in its library and on its device; of a NumPy scalar an array () of its own."""
+    if type(x) is np.ndarray or isinstance(x, np.generic):
+        return np.copy(x)
+    return namespace(x).asarray(x, copy=True)
+
+
 def device(x: Array) -> Any:
     """The device of the array."""
     return array_api_compat.device(x)
