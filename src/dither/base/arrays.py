@@ -66,10 +66,18 @@ def numpy(x: Array) -> np.ndarray:
 
 
 def copied(x: Array) -> Array:
-    """A copy of the array, in its library and on its device; of a NumPy scalar an array () of its own."""
+    """A copy of the array, in its library and on its device."""
     if type(x) is np.ndarray or isinstance(x, np.generic):
-        return np.copy(x)
+        return x.copy()
     return namespace(x).asarray(x, copy=True)
+
+
+def cast(x: Array, dtype: str) -> Array:
+    """The array in the type of that name, such as "float32"; itself, where it has that type."""
+    if type(x) is np.ndarray:
+        return x.astype(dtype, copy=False)
+    xp = namespace(x)
+    return xp.astype(x, getattr(xp, dtype), copy=False)
 
 
 def device(x: Array) -> Any:

@@ -19,18 +19,19 @@ def first(X: Array, f: Array) -> Array | None:
     None where no two answers nearly agree, which is the usual case.
     """
     xp = arrays.namespace(f)
-    bound = NEAR * xp.max(abs(f), axis=-1, keepdims=True)
-    ordered = xp.sort(f, axis=-1)
-    if not (ordered[..., 1:] - ordered[..., :-1] <= bound).any():
+    ordered = np.sort(f, axis=-1) if type(f) is np.ndarray else xp.sort(f, axis=-1)  # the array API's is stable: slower
+    bound = NEAR * xp.maximum(abs(ordered[..., :1]), abs(ordered[..., -1:]))
+    near = ordered[..., 1:] - ordered[..., :-1] <= bound
+    if not near.any():
         return None
     shape, K = f.shape, f.shape[-1]
-    f = f.reshape(-1, K)
+    f, near = f.reshape(-1, K), near.reshape(-1, K - 1)
     X = xp.broadcast_to(X, (*shape, X.shape[-1])).reshape(-1, K, X.shape[-1])
-    order = xp.argsort(f, axis=-1)
-    near = xp.diff(xp.take_along_axis(f, order, axis=-1), axis=-1) <= bound.reshape(-1, 1)
     request, i = xp.nonzero(near)
-    same = xp.all(X[request, order[request, i]] == X[request, order[request, i + 1]], axis=-1)
-    doubtful = xp.any(near[:, 1:] & near[:, :-1], axis=-1)  # of three close answers, the outer two may be of copies
+    order = f[request].argsort(-1)  # of each pair's request
+    pair = xp.arange(len(i), device=arrays.device(i))
+    same = (X[request, order[pair, i]] == X[request, order[pair, i + 1]]).all(-1)
+    doubtful = (near[:, 1:] & near[:, :-1]).any(-1)  # of three close answers, the outer two may be of copies
     doubtful[request[same]] = True
     if not doubtful.any():
         return None

@@ -28,7 +28,7 @@ from dither.models.network.layout import layout
 LARGEST_FEATURE = 1e15  # in a request: float32 must hold its square
 LARGEST_LEARNT = {"float32": 1e6, "float64": 1e50}  # feature or reward that is learnt: larger ones make long gradients
 LONGEST_GRADIENT = {"float32": 1e15, "float64": 1e120}  # Adam must hold its square
-WEIGHTS_TOGETHER = 300_000  # that all runs in lockstep may have, so that they stay in the cache
+WEIGHTS_TOGETHER = 200_000  # that all runs in lockstep may have, so that they stay in the cache
 
 
 class NetworkState(NamedTuple):
@@ -216,7 +216,7 @@ class Network(Trained):
         engine, net = self._net(x.shape[-1])
         z = arrays.beside(chance[0], x) if chance else None
         if self.a and self.once and z is not None:
-            r = r + xp.astype(self.a * z[..., 0, -1], r.dtype)
+            r = r + arrays.cast(self.a * z[..., 0, -1], self.dtype)
         if not own:
             state = trees.map_arrays(arrays.copied, state)
         buffer = recent.roomy(state.buffer, window=self.window)
@@ -337,7 +337,7 @@ class Network(Trained):
         part = recent.batch(buffer, count, u)
         r, xp = part.r, arrays.namespace(theta)
         if self.a and not self.once:
-            r = r + xp.astype(self.a * z[..., -self.batch :][..., : r.shape[-1]], r.dtype)
+            r = r + arrays.cast(self.a * z[..., -self.batch :][..., : r.shape[-1]], self.dtype)
         if self.output == "softmax":
 
             def pull(f: Any) -> Any:
@@ -363,13 +363,12 @@ class Network(Trained):
         """x in the network's type. Raises ValueError where a number is not below `most`."""
         if self.placed is not None:
             x = np.asarray(x)
-        xp = arrays.namespace(x)
-        if not arrays.square(x) < most**2 and not xp.max(abs(x)) < most:
+        if not arrays.square(x) < most**2 and not abs(x).max() < most:
             raise ValueError(
                 f"{name} must lie below {most:g} for a network in {self.dtype}: scale it down (features with mean 0 "
                 "and sd 1 train best)"
             )
-        return xp.astype(x, getattr(xp, self.dtype), copy=False)
+        return arrays.cast(x, self.dtype)
 
 
 def _whole(name: str, numbers: Any) -> tuple[int, ...]:
@@ -387,5 +386,4 @@ def answer(f: Array) -> Array:
     """f in float64. Raises ValueError where it is not finite."""
     if not arrays.square(f) < np.inf:
         raise ValueError("the network's answer is not finite: scale the features down (mean 0 and sd 1 train best)")
-    xp = arrays.namespace(f)
-    return xp.astype(f, xp.float64)
+    return arrays.cast(f, "float64")

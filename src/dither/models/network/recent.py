@@ -47,8 +47,8 @@ def place(rows: BufferRows, count: int | None) -> tuple:
 
 def read(rows: BufferRows, at: tuple) -> tuple:
     """A copy of the observation in that place, as `write` takes it."""
-    X, r, weight, arm = (None if A is None else arrays.copied(A[at]) for A in rows[:4])
-    return X, r, weight, arm
+    arm = None if rows.arm is None else rows.arm[at] * 1
+    return rows.X[at] * 1, rows.r[at] * 1, rows.weight[at] * 1, arm
 
 
 def write(rows: BufferRows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> None:
