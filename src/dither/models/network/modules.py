@@ -71,6 +71,11 @@ def network(config: Any, dim: int) -> Dense | Convolutions | OwnModule:
     return _network(*shape, config.dtype, config.device, dim)
 
 
+def perceptron(config: Any, dim: int) -> Dense:
+    """The perceptron of a configuration without its slots, for dim features."""
+    return _network(None, (), config.hidden, None, None, config.dtype, config.device, dim)
+
+
 @functools.lru_cache(maxsize=16)
 def _network(module, convolutions, hidden, image, slots, dtype, device, dim) -> Dense | Convolutions | OwnModule:
     if image is not None and image[0] * image[1] != dim:

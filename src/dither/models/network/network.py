@@ -265,7 +265,7 @@ class Network(Trained):
         X, (slots, d) = self._cast(X, "X"), step.shape[-2:]
         eye = arrays.namespace(X).eye(slots, dtype=X.dtype, device=arrays.device(X))
         full = self._cast(X[..., None, None, :] * eye[:, :, None] + step, "X")
-        engine, whole = dataclasses.replace(self, slots=None)._net(slots * d)  # the same θ
+        engine, whole = self._whole_net(slots * d)  # the same θ
         return answer(engine.forward(whole, state.theta, full.reshape(*full.shape[:-2], -1)))
 
     def jittered(self, state: NetworkState, X: Array, rng: np.random.Generator, n: int, *, scale: Any) -> Array:
@@ -330,6 +330,10 @@ class Network(Trained):
         from dither.models.network import modules
 
         return modules, modules.network(self, dim)
+
+    def _whole_net(self, dim: int) -> tuple[Any, Any]:
+        """The same for a perceptron that takes Kd-vectors as they are, of dim numbers."""
+        return perceptron, layout(dim, None, self.hidden)
 
     def _gradient(self, engine: Any, net: Any, theta: Array, buffer: BufferRows, count: int | None, z: Any) -> Array:
         """The gradient of the mean loss over one batch; z (..., kinds * batch) is the chance of this step."""

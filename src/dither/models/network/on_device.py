@@ -34,3 +34,7 @@ class NetworkOnDevice(Network):
     def _net(self, dim: int) -> tuple[Any, Any]:
         """The file whose functions compute the network, and the network as they take it."""
         return at_once, modules.network(self, dim)
+
+    def _whole_net(self, dim: int) -> tuple[Any, Any]:
+        """The same for a perceptron that takes Kd-vectors as they are, of dim numbers."""
+        return at_once, modules.perceptron(self, dim)
