@@ -107,7 +107,7 @@ def test_every_call_is_that_of_the_runs_alone(kind, slots):
         alone.add_squares(own, theta[i], batch[i, 0], None if arm is None else arm[i, 0], one, weight[i])
         assert_allclose(numbers(squares[i]), one, rtol=1e-10)
     assert_array_equal(squares[1], u[1])  # of weight 0
-    # seen red: the gradient of the sum of all runs; u of run 0 for all
+    # seen red: u of run 0 for all
 
 
 SETTINGS = {
@@ -161,7 +161,7 @@ def test_runs_at_once_are_the_runs_alone_after_many_updates(which, slots):
         assert_allclose(numbers(getattr(alone, name))[0], A[2], rtol=1e-9, atol=1e-9)
     assert_allclose(numbers(there.spread(got)), np.stack([model.spread(one) for one in wanted]), rtol=1e-12)
     assert np.abs(wanted[0].theta - wanted[1].theta).max() > 0.1
-    # seen red: β^s in float32; the noise of another step
+    # seen red: the noise of another run
 
 
 def test_runs_that_have_taken_different_numbers_of_steps_are_still_the_runs_alone():

@@ -153,7 +153,7 @@ def test_every_network_by_name_has_the_regret_of_numpy(name, world):
     assert_allclose(there.realised, here.realised, rtol=1e-9, atol=1e-9)
     alone = torch_cpu(env, [name], runs=[2], **settings)  # run 2 is run 2
     assert_allclose(alone.regret, there.regret[:, 2:], rtol=1e-9, atol=1e-9)
-    # seen red: rows of run 0 for all; without the noise of training
+    # seen red: the rows of another run; a regression that is not made anew
 
 
 def test_a_jitter_of_all_slots_runs_there_too():

@@ -71,7 +71,7 @@ def network(config: Any, dim: int) -> Dense | Convolutions | OwnModule:
     return _network(*shape, config.dtype, config.device, dim)
 
 
-def perceptron(config: Any, dim: int) -> Dense:
+def perceptron(config: Any, dim: int) -> Dense | Convolutions | OwnModule:
     """The perceptron of a configuration without its slots, for dim features."""
     return _network(None, (), config.hidden, None, None, config.dtype, config.device, dim)
 
