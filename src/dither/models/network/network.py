@@ -29,6 +29,8 @@ LARGEST_FEATURE = 1e15  # in a request: float32 must hold its square
 LARGEST_LEARNT = {"float32": 1e6, "float64": 1e50}  # feature or reward that is learnt: larger ones make long gradients
 LONGEST_GRADIENT = {"float32": 1e15, "float64": 1e120}  # Adam must hold its square
 WEIGHTS_TOGETHER = 200_000  # that all runs in lockstep may have, so that they stay in the cache
+COPIES = 12  # of θ that a run on a device takes: the state, the gradient with its parts, what Adam needs for a while
+KEPT = 6  # copies of the numbers of a row in its widest layer on a device, forward and backward
 
 
 class NetworkState(NamedTuple):
@@ -184,8 +186,6 @@ class Network(Trained):
 
     def placed(self, device: str) -> Model:
         """The same network as torch computes it on that device, with all arrays there and all runs at once."""
-        from dither.models.network.on_device import NetworkOnDevice
-
         return NetworkOnDevice(**{f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | {"device": device})
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
@@ -373,6 +373,40 @@ class Network(Trained):
                 "and sd 1 train best)"
             )
         return arrays.cast(x, self.dtype)
+
+
+class NetworkOnDevice(Network):
+    """A network in a simulation on a device of torch: all arrays are tensors on `device`, with R runs always."""
+
+    placed: Any = None  # its arrays are on the device
+
+    def bytes(self, dim: int, rounds: int) -> int:
+        """About how much memory one run takes after so many rounds, with what a round needs for a while.
+
+        Arms with features of their own are counted as the rows of a batch.
+        """
+        engine, net = self._net(dim)
+        rows = self.batch + (self.slots or self.batch)
+        formed = min(net.forms * rows, engine.NUMBERS_AT_ONCE)
+        numbers = COPIES * net.size + KEPT * rows * net.width + formed
+        return super().bytes(dim, rounds) + np.dtype(self.dtype).itemsize * numbers
+
+    def embedded(self, state: NetworkState, X: Array, arm: Array | None) -> Array:
+        """φ of rows of every run, of the arm that is said with slots: X (R, n, d), arm (R, n) -> (R, n, h)."""
+        engine, net = self._net(X.shape[-1])
+        return answer(engine.last_hidden(net, state.theta, self._cast(X, "X"), arm))
+
+    def _net(self, dim: int) -> tuple[Any, Any]:
+        """The file whose functions compute the network, and the network as they take it."""
+        from dither.models.network import at_once, modules
+
+        return at_once, modules.network(self, dim)
+
+    def _whole_net(self, dim: int) -> tuple[Any, Any]:
+        """The same for a perceptron that takes Kd-vectors as they are, of dim numbers."""
+        from dither.models.network import at_once, modules
+
+        return at_once, modules.perceptron(self, dim)
 
 
 def _whole(name: str, numbers: Any) -> tuple[int, ...]:
