@@ -28,7 +28,7 @@ CASES = [  # environment, algorithms, rounds
 
 
 def module() -> tuple[dither.models.Network, dither.policies.EpsGreedy]:
-    """A network that torch computes, and a policy. Its runs go in turn."""
+    """A network that torch computes, and a policy."""
     from torch import nn
 
     layers = nn.Sequential(nn.Linear(20, 500), nn.ReLU(), nn.Linear(500, 500), nn.ReLU(), nn.Linear(500, 1))

@@ -4,10 +4,12 @@ No test needs a GPU. torch on the CPU goes the same way as torch on a GPU. And a
 to meet, so that an array made on the wrong one is found.
 """
 
+import itertools
+
 import array_api_strict
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 import dither
 from dither import models, policies
@@ -127,17 +129,61 @@ def test_a_module_runs_on_the_device_beside_linear_models():
     agents = {"module": (network, policies.EpsGreedy()), "LinFP": "LinFP"}
     settings = dict(runs=3, rounds=20, seed=0, record=range(1, 21))
     here, there = dither.simulate(ENV, agents, **settings), dither.simulate(ENV, agents, **settings, device="cpu")
-    assert_array_equal(there.regret[0], here.regret[0])
-    assert_allclose(there.regret[1], here.regret[1], rtol=1e-9, atol=1e-9)
+    assert_allclose(there.regret, here.regret, rtol=1e-9, atol=1e-9)
     assert models.Network(module=layers(torch)).placed("meta").device == "meta"
     # seen red: contexts of the device given to the module's state
 
 
-@pytest.mark.parametrize("name", ["DeepFP", "NeuralUCB", "NeuralLinear"])
-def test_a_perceptron_says_why_not_and_what_instead(name):
+DEEP = ["DeepFP", "DeepFP:Sigma=spread,coupled=True", "DeepFP-scalar", "DeepEpsGreedy", "DeepGreedy", "NeuralUCB"]
+DEEP += ["NeuralTS", "FTPL", "FTPL:preset=own_paper", "NeuralLinear:refresh=7", "NeuralLinearFP:refresh=7,lam=1e-9"]
+DEEP += ["NeuralLinear:preset=own_paper,refresh=20,every=10,steps=2"]
+
+
+LATE = ("DeepFP:every=2", "NeuralLinear:refresh=7")
+DEEP_THERE = [*itertools.product(DEEP, ("arms", "slots")), *itertools.product(LATE, ("random delay", "masked"))]
+
+
+@pytest.mark.parametrize(("name", "world"), DEEP_THERE)
+def test_every_network_by_name_has_the_regret_of_numpy(name, world):
+    env = {"arms": ENV, "slots": DIGITS}.get(world) or WORLDS[world]
+    name += ("," if ":" in name else ":") + "dtype=float64,hidden=10x8"
+    settings = dict(rounds=30, seed=3, record=range(1, 31))
+    here, there = dither.simulate(env, [name], runs=3, **settings), torch_cpu(env, [name], runs=3, **settings)
+    assert_allclose(there.regret, here.regret, rtol=1e-9, atol=1e-9)
+    assert_allclose(there.realised, here.realised, rtol=1e-9, atol=1e-9)
+    alone = torch_cpu(env, [name], runs=[2], **settings)  # run 2 is run 2
+    assert_allclose(alone.regret, there.regret[:, 2:], rtol=1e-9, atol=1e-9)
+    # seen red: the rows of another run; a regression that is not made anew
+
+
+def test_a_jitter_of_all_slots_runs_there_too():
+    settings = dict(runs=3, rounds=20, seed=0, record=range(1, 21))
+    name = "DeepFP:mask=False,dtype=float64"
+    here, there = dither.simulate(DIGITS, [name], **settings), torch_cpu(DIGITS, [name], **settings)
+    assert_allclose(there.regret, here.regret, rtol=1e-9, atol=1e-9)
+
+
+def test_the_convolutions_of_the_paper_run_there():
+    """Figure H.7 as the bench defines it, small: images in slots, all its algorithms."""
     pytest.importorskip("torch")
-    with pytest.raises(TypeError, match=r"computed in NumPy arrays: leave device= .* Network\(module=torch"):
-        dither.simulate(ENV, [name], runs=1, rounds=2, device="cpu")
+    rng = np.random.default_rng(0)
+    images = dither.envs.Classification(rng.random((60, 64)), rng.integers(0, 3, 60))
+    shared = "convolutions=2x3,hidden=5,image=8x8,dtype=float64"
+    names = [f"{name}:{shared}" for name in ("DeepFP", "DeepEpsGreedy", "NeuralUCB", "NeuralTS", "FTPL")]
+    settings = dict(runs=2, rounds=15, seed=0, record=range(1, 16))
+    here, there = dither.simulate(images, names, **settings), torch_cpu(images, names, **settings)
+    assert_allclose(there.regret, here.regret, rtol=1e-9, atol=1e-9)
+
+
+def test_networks_share_the_memory_of_a_device(monkeypatch):
+    pytest.importorskip("torch")
+    sizes, where = [], dither.simulate.__globals__
+    inner = where["_lockstep"]
+    monkeypatch.setitem(where, "_lockstep", lambda c, runs, tell: sizes.append(len(runs)) or inner(c, runs, tell))
+    one = models.Network(hidden=(50, 50)).placed("cpu").bytes(ENV.dim, 2)
+    monkeypatch.setitem(where, "MEMORY_THERE", 4 * one)
+    dither.simulate(ENV, ["DeepGreedy"], runs=12, rounds=2, device="cpu")
+    assert sizes == [4, 4, 4]
 
 
 def test_a_device_that_is_not_here_is_refused_before_anything_runs():

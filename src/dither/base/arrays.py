@@ -65,6 +65,21 @@ def numpy(x: Array) -> np.ndarray:
     return x if type(x) is np.ndarray else np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
 
 
+def copied(x: Array) -> Array:
+    """A copy of the array, in its library and on its device."""
+    if type(x) is np.ndarray or isinstance(x, np.generic):
+        return x.copy()
+    return namespace(x).asarray(x, copy=True)
+
+
+def cast(x: Array, dtype: str) -> Array:
+    """The array in the type of that name, such as "float32"; itself, where it has that type."""
+    if type(x) is np.ndarray:
+        return x.astype(dtype, copy=False)
+    xp = namespace(x)
+    return xp.astype(x, getattr(xp, dtype), copy=False)
+
+
 def device(x: Array) -> Any:
     """The device of the array."""
     return array_api_compat.device(x)

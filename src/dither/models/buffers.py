@@ -1,14 +1,13 @@
 """Rows that a model keeps to learn from again, in arrays with room for more.
 
-`grown` makes room in any array of rows. `BufferRows` is the buffer of the models that keep NumPy arrays: a network
-trains on it (`network/recent.py`), and a regressor is fitted on it (`regressor/observed.py`). A linear model keeps sums
-for each row instead, which `history.py` does.
+`grown` makes room in any array of rows. `BufferRows` is the buffer of the models that see the rows themselves: a
+network trains on it (`network/recent.py`), and a regressor is fitted on it (`regressor/observed.py`). A linear model
+keeps sums for each row instead, which `history.py` does.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
@@ -28,21 +27,29 @@ class BufferRows(NamedTuple):
 
 
 def init(
-    batch: tuple[int, ...], d: int, *, slots: bool, room: int | None = None, dtype: Any = np.float64, ended=False
+    batch: tuple[int, ...],
+    d: int,
+    *,
+    slots: bool,
+    room: int | None = None,
+    dtype: str = "float64",
+    ended: bool = False,
+    xp: Any = arrays.NUMPY,
+    device: Any = None,
 ) -> BufferRows:
     """A buffer without observations, with room for so many; ended: it notes where fits were made."""
-    shape = (*batch, room or ROOM)
-    arm = np.zeros(shape, np.int64) if slots else None
-    r, weight = (np.zeros(shape, dtype) for _ in range(2))
-    marks = np.zeros(shape, bool) if ended else None
-    return BufferRows(np.zeros((*shape, d), dtype), r, weight, arm, np.zeros(batch, np.int64), marks)
+    shape, zeros, kind = (*batch, room or ROOM), functools.partial(xp.zeros, device=device), getattr(xp, dtype)
+    arm = zeros(shape, dtype=xp.int64) if slots else None
+    r, weight = (zeros(shape, dtype=kind) for _ in range(2))
+    marks = zeros(shape, dtype=xp.bool) if ended else None
+    return BufferRows(zeros((*shape, d), dtype=kind), r, weight, arm, zeros(batch, dtype=xp.int64), marks)
 
 
 def roomier(rows: BufferRows, size: int) -> BufferRows:
     """A copy with room for `size` rows; the new rows are zeros."""
     axes = rows.r.ndim
     parts = (None if A is None else grown(A, size, rank=A.ndim - axes) for A in rows._replace(count=None))
-    return BufferRows(*parts)._replace(count=rows.count.copy())
+    return BufferRows(*parts)._replace(count=arrays.copied(rows.count))
 
 
 def grown(A: Array, size: int, *, rank: int) -> Array:

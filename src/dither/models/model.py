@@ -46,8 +46,9 @@ class Model(abc.ABC):
     draw: Any = None  # draw(rng, n): the chance that n observations spend, a tuple of arrays with n leading. A model
     #   that has it gets rng= in `init`, a Generator or a list of one for each run, and chance= in `update`
     grown: Any = None  # grown(state, fresh): the state that goes on from one with fewer slots; fresh: of `init`
-    placed: Any = None  # placed(device): the same model as it computes on a device of torch, where its state and all
-    #   answers stay NumPy's arrays. A model without it gets its arrays on the device instead: `init(xp=, device=)`
+    placed: Any = None  # placed(device): the same model as it computes on a device of torch. If what it returns has a
+    #   `placed` too, its state and all answers stay NumPy's arrays. A model without it gets its arrays on the device:
+    #   `init(xp=, device=)`, and `chance=` of `update` as NumPy arrays
 
     @functools.cached_property
     def abilities(self) -> frozenset[str]:

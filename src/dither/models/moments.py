@@ -3,10 +3,12 @@
 With it one setting of a jitter fits columns of different units.
 """
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dither.base import arrays
 from dither.base.arrays import Array
 
 
@@ -18,18 +20,22 @@ class Moments(NamedTuple):
     count: Array  # (...)  rows, each as often as its weight says
 
 
-def init(batch: tuple[int, ...], d: int) -> Moments:
+def init(batch: tuple[int, ...], d: int, *, xp: Any = arrays.NUMPY, device: Any = None) -> Moments:
     """The moments of no rows."""
-    return Moments(np.zeros((*batch, d)), np.zeros((*batch, d)), np.zeros(batch))
+    zeros = functools.partial(xp.zeros, dtype=xp.float64, device=device)
+    return Moments(zeros((*batch, d)), zeros((*batch, d)), zeros(batch))
 
 
-def update(state: Moments, x: np.ndarray, weight: Array | None = None) -> Moments:
+def update(state: Moments, x: Array, weight: Array | None = None) -> Moments:
     """The moments with one more row: x (..., d), weight (...). The sum of all weights must be above 0."""
-    weight = np.broadcast_to(1.0 if weight is None else np.asarray(weight, np.float64), state.count.shape)
-    n = state.count + weight
-    off, share = x - state.mean, weight[..., None]
-    mean = state.mean + off * share / np.maximum(n, np.finfo(np.float64).tiny)[..., None]
-    return Moments(mean, state.square + share * off * (x - mean), n)
+    mean, square, count = state
+    xp = arrays.namespace(mean)
+    weight = arrays.beside(1.0 if weight is None else weight, mean)
+    weight = xp.broadcast_to(xp.astype(weight, xp.float64), count.shape)
+    n = count + weight
+    off, share = x - mean, weight[..., None]
+    middle = mean + off * share / xp.where(n > 0, n, 1.0)[..., None]
+    return Moments(middle, square + share * off * (x - middle), n)
 
 
 def update_many(state: Moments, X: np.ndarray, weight: np.ndarray) -> Moments:
@@ -39,7 +45,7 @@ def update_many(state: Moments, X: np.ndarray, weight: np.ndarray) -> Moments:
     return Moments(*map(np.array, state))  # arrays for one bandit too, which may be written into
 
 
-def spread(state: Moments) -> np.ndarray:
+def spread(state: Moments) -> Array:
     """The sd of each feature, (..., d): 1 before the second row, 0 for a column that has not varied."""
-    n = state.count[..., None]
-    return np.where(n > 1, np.sqrt(state.square / np.where(n > 1, n, 1.0)), 1.0)
+    n, xp = state.count[..., None], arrays.namespace(state.mean)
+    return xp.where(n > 1, xp.sqrt(state.square / xp.where(n > 1, n, 1.0)), 1.0)

@@ -16,7 +16,7 @@ Feature perturbation on top has exact propensities.
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -25,7 +25,7 @@ from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import buffers, digits, statistics
 from dither.models.buffers import BufferRows
-from dither.models.model import sound
+from dither.models.model import Model, sound
 from dither.models.network import Network, NetworkState, losses, recent
 from dither.models.network.layout import layout
 from dither.models.network.network import Trained
@@ -60,6 +60,7 @@ class NeuralLinear(Trained):
     dtype: losses.Precision = "float32"
     lam: float = 0.25  # λ of the regression
     refresh: int = 50  # observations between two embeddings of the whole history
+    block = BLOCK
 
     def __post_init__(self) -> None:
         errors.at_least("refresh", self.refresh, 1)
@@ -69,7 +70,14 @@ class NeuralLinear(Trained):
     @functools.cached_property
     def network(self) -> Network:
         """The network that makes the features."""
+        return self._network()
+
+    def _network(self) -> Network:
         return Network(dtype=self.dtype, **{field.name: getattr(self, field.name) for field in fields(Trained)})
+
+    def placed(self, device: str) -> Model:
+        """The same model with all arrays on that device, where torch computes all runs at once."""
+        return _OnDevice(**{field.name: getattr(self, field.name) for field in fields(self)}, device=device)
 
     @functools.cached_property
     def ridge(self) -> Ridge:
@@ -113,7 +121,7 @@ class NeuralLinear(Trained):
         ridge = self.ridge.init(self.ambient(dim), batch=batch, needs=needs & {"logdet"}, xp=xp, device=device)
         if self.window is None:
             return NeuralLinearState(network, ridge, None)
-        past = buffers.init(batch, dim, slots=self.slots is not None, dtype=self.dtype)
+        past = buffers.init(batch, dim, slots=self.slots is not None, dtype=self.dtype, xp=xp, device=device)
         return NeuralLinearState(network, ridge, past)
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
@@ -135,21 +143,23 @@ class NeuralLinear(Trained):
 
         own : the caller gives the old state up, and its arrays are overwritten; where this raises, it is as it was
         """
-        if weight is not None and not np.any(weight):
+        if weight is not None and not np.any(arrays.numpy(weight)):
             return state  # no observation, as of `Network`
-        ridge = self.ridge.update(state.ridge, self._shown(state, x, arm), np.asarray(r), weight=weight)
+        r = arrays.beside(r, state.theta)
+        ridge = self.ridge.update(state.ridge, self._shown(state, x, arm), r, weight=weight)
         sound(ridge.theta)
         due = (self._past(state).count + 1) % self.refresh == 0  # bool, or (R,)
-        own = own and not np.any(due)  # embedding the history may be refused after the network has learnt
+        some = bool(due.any())
+        own = own and not some  # embedding the history may be refused after the network has learnt
         network = self.network.update(state.network, x, r, arm=arm, weight=weight, own=own, chance=chance)
         buffer = state.buffer
         if buffer is not None:
-            buffer = recent.roomy(buffer if own else trees.map_arrays(np.copy, buffer), window=None)
+            buffer = recent.roomy(buffer if own else trees.map_arrays(arrays.copied, buffer), window=None)
             at = recent.place(buffer, recent.alike(buffer.count))
             recent.write(buffer, at, x, r, 1.0 if weight is None else weight, arm)
             buffer = buffer._replace(count=buffer.count + 1)
         state = NeuralLinearState(network, ridge, buffer)
-        return self._refreshed(state, due) if np.any(due) else state
+        return self._refreshed(state, due) if some else state
 
     def beneath(self, state: NeuralLinearState, X: Array) -> tuple[Ridge, RidgeState, Array]:
         """The linear model that explores, its state and its features (..., K, h): one pass through the network."""
@@ -217,39 +227,46 @@ class NeuralLinear(Trained):
         return state._replace(ridge=ridge)
 
     def _fitted(self, network: NetworkState, past: BufferRows, old: RidgeState) -> RidgeState:
-        """The regression of one run on its whole history, by the network as it is; old says what policies asked for."""
-        h, lam = old.theta.shape[-1], float(self.lam)
-        V, b, paid = lam * np.eye(h), np.zeros(h), 0.0
+        """The regression of one run, or of (R,) on a device, on the whole history, by the network as it is.
+
+        old : says what policies asked for
+        """
+        h, lam, xp = old.theta.shape[-1], float(self.lam), arrays.namespace(old.theta)
+        eye = xp.eye(h, dtype=xp.float64, device=arrays.device(old.theta))
+        V, b, paid = lam * eye, xp.zeros_like(old.theta), 0.0
         for phi, r, weight in self._blocks(network, past):
             part = statistics.weighted(phi, weight)
-            V += part.T @ part
-            b += phi.T @ (weight * r)
-            paid += float(weight @ (r * r))
-        R = arrays.cholesky(V) if np.trace(V) < STEEP * lam else None
+            V = V + part.mT @ part
+            b = b + arrays.dot(phi.mT, weight * r)
+            paid = paid + arrays.inner(weight, r * r)
+        R = arrays.cholesky(V) if arrays.largest(xp.linalg.trace(V)) < STEEP * lam else None
         if R is None:
             return self._fitted_by_rows(network, past, old)
-        from scipy import linalg  # an eighth of what `import dither` would take
-
-        F = linalg.solve_triangular(R, np.eye(h))  # V = R'R, V⁻¹ = FF'
-        logdet = None if old.logdet is None else 2 * np.sum(np.log(np.diag(R))) - h * math.log(lam)
-        theta = sound(F @ (F.T @ b))
-        lost = digits.factored(v=V.diagonal(), paid=paid, n=int(past.count), F=F, theta=theta)
+        F = _inverse(R, eye)  # V = R'R, V⁻¹ = FF'
+        logdet = None
+        if old.logdet is not None:
+            logdet = 2 * xp.sum(xp.log(xp.linalg.diagonal(R)), axis=-1) - h * math.log(lam)
+        theta = sound(arrays.dot(F, arrays.dot(F.mT, b)))
+        lost = digits.factored(v=xp.linalg.diagonal(V), paid=paid, n=past.count, F=F, theta=theta)
         return RidgeState(F, theta, logdet, None, lost)
 
     def _fitted_by_rows(self, network: NetworkState, past: BufferRows, old: RidgeState) -> RidgeState:
         """The same by QR of the rows, ten times as slow: V itself cannot hold a λ so small beside them."""
-        needs = frozenset() if old.logdet is None else frozenset({"logdet"})
-        ridge = self.ridge.init(old.theta.shape[-1], needs=needs)
+        theta, needs = old.theta, frozenset() if old.logdet is None else frozenset({"logdet"})
+        there = dict(xp=arrays.namespace(theta), device=arrays.device(theta))
+        ridge = self.ridge.init(theta.shape[-1], batch=theta.shape[:-1], needs=needs, **there)
         for phi, r, weight in self._blocks(network, past):
             ridge = self.ridge.update_many(ridge, phi, r, weight=weight)
         return ridge._replace(theta=sound(ridge.theta))
 
-    def _blocks(self, network: NetworkState, past: BufferRows) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """φ, r and weight of the history of one run, block by block."""
-        for start in range(0, int(past.count), BLOCK):
-            some = slice(start, min(start + BLOCK, int(past.count)))
-            phi = self._embedded(network, past.X[some], None if past.arm is None else past.arm[some])
-            yield phi, past.r[some].astype(np.float64), past.weight[some].astype(np.float64)
+    def _blocks(self, network: NetworkState, past: BufferRows) -> Iterator[tuple[Array, Array, Array]]:
+        """φ, r and weight of the history, block by block; the weight is 0 where a run has no such row."""
+        xp, most = arrays.namespace(past.r), int(past.count.max())
+        for start in range(0, most, self.block):
+            end = min(start + self.block, most)
+            X, r, weight = past.X[..., start:end, :], past.r[..., start:end], past.weight[..., start:end]
+            phi = self._embedded(network, X, None if past.arm is None else past.arm[..., start:end])
+            yield phi, xp.astype(r, xp.float64), xp.astype(weight, xp.float64)
 
     def _embedded(self, network: NetworkState, X: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
         """φ of past rows of one run: X (n, d), arm (n,) -> (n, h)."""
@@ -262,3 +279,42 @@ class NeuralLinear(Trained):
             rows, theta = arm == k, np.concatenate([W[k].reshape(-1), shared])
             phi[rows] = one.embedding(network._replace(theta=theta), X[rows])
         return phi
+
+
+def _inverse(R: Array, eye: Array) -> Array:
+    """F = R⁻¹ of upper triangles R (..., h, h)."""
+    if type(R) is not np.ndarray:
+        return arrays.namespace(R).linalg.solve(R, arrays.namespace(R).zeros_like(R) + eye)
+    from scipy import linalg  # an eighth of what `import dither` would take
+
+    return linalg.solve_triangular(R, eye)
+
+
+@dataclass(frozen=True)
+class _OnDevice(NeuralLinear):
+    """As `NeuralLinear`, in tensors on a device: leading axes (R,) always."""
+
+    device: str = "cpu"
+    placed: Any = field(default=None, init=False, repr=False)  # its arrays are on the device
+    block = 128  # of R runs
+
+    def _network(self) -> Any:
+        return super()._network().placed(self.device)
+
+    def _refreshed(self, state: NeuralLinearState, due: Array) -> NeuralLinearState:
+        """The regression of all runs that are due, made anew at once."""
+        runs = arrays.namespace(due).nonzero(due)[0]
+        trees_of = (state.network, self._past(state), state.ridge)
+        fitted = self._fitted(*(trees.map_arrays(lambda A: A[runs], tree) for tree in trees_of))
+
+        def put(old: Array, new: Array) -> Array:
+            whole = arrays.copied(old)
+            whole[runs] = new
+            return whole
+
+        return state._replace(ridge=trees.map_arrays(put, state.ridge, fitted))
+
+    def _embedded(self, network: NetworkState, X: Array, arm: Array | None) -> Array:
+        """φ of past rows of every run: X (R, n, d), arm (R, n) -> (R, n, h)."""
+        of_device: Any = self.network
+        return of_device.embedded(network, X, arm)

@@ -10,8 +10,11 @@
 The answer to a row may depend on no other row.
 """
 
+import functools
 import math
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,8 +43,21 @@ class OwnModule:
         self.K = slots or 1
         self.lock = threading.RLock()  # one thread at a time: a call puts θ into the module and takes it out again
         self.width = max(d * self.K, math.isqrt(self.size))  # about how many numbers a row takes in the widest layer
+        self.forms = self.size  # numbers of the gradients that `squares` forms for a row
         self.theta = torch.cat([A.detach().flatten() for A in trained.values()]).cpu().numpy()
-        self._try(dtype)
+        rows = torch.linspace(-1, 1, 3 * d, dtype=dtype, device=device).view(3, d)
+        self.trial = rows, None if slots is None else torch.arange(3, device=device) % slots  # rows and their slots
+        self._try()
+
+    @functools.cached_property
+    def at_once(self) -> bool:
+        """Whether vmap computes two θ at once, with their gradients, as they are computed one after the other."""
+        thetas = torch.stack([torch.from_numpy(self.theta).to(self.device) * scale for scale in (1.0, 0.9)])
+        try:
+            answers = self._each(vmap(self._sampled), thetas), self._each(_in_turn(self._sampled), thetas)
+        except Exception:  # whatever stops vmap, the module itself has passed `_try`
+            return False
+        return all(torch.allclose(*pair, rtol=1e-3, atol=1e-5, equal_nan=True) for pair in zip(*answers, strict=True))
 
     def initial(self, rng: np.random.Generator) -> np.ndarray:
         """θ_0 (p,): as the module has it."""
@@ -51,16 +67,20 @@ class OwnModule:
         """The parameters in θ (p,), as views."""
         return [part.view(shape) for part, shape in zip(theta.split(self.sizes), self.shapes, strict=True)]
 
-    def answers(self, parts: list[torch.Tensor], X: torch.Tensor, arm: torch.Tensor | None) -> torch.Tensor:
+    def answers(self, parts: list[torch.Tensor], X: torch.Tensor, arm: torch.Tensor | None = None) -> torch.Tensor:
         """f (N,) of rows X (N, d) in the slots arm (N,)."""
         return self._called(parts, self._placed(X, arm))
+
+    def apart(self, parts: list[torch.Tensor], X: torch.Tensor) -> torch.Tensor:
+        """f (K,) of a row for each slot, X (K, d)."""
+        return self.answers(parts, X, torch.arange(len(X), device=X.device))
 
     def everywhere(self, parts: list[torch.Tensor], X: torch.Tensor) -> torch.Tensor:
         """f (n, K) of contexts X (n, d) in every slot."""
         arm = torch.arange(self.K, device=X.device).repeat(len(X))
         return self.answers(parts, X.repeat_interleave(self.K, dim=0), arm).view(len(X), self.K)
 
-    def squares(self, parts, weights, X: torch.Tensor, arm: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def squares(self, parts, weights, X: torch.Tensor, arm: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
         """f and Σ_p (∂f/∂θ_p)² u_p, (N,) each; u is in `weights`, laid out as `parts`.
 
         The rows are taken a few at a time, since the gradient of each row is formed.
@@ -96,16 +116,25 @@ class OwnModule:
     def _placed(self, X: torch.Tensor, arm: torch.Tensor | None) -> torch.Tensor:
         """Rows X (N, d) in the slots arm (N,), in the shape that the module takes."""
         if arm is not None:
-            full = X.new_zeros(len(X), self.K, self.d)
-            full[torch.arange(len(X), device=X.device), arm] = X
-            X = full.flatten(1)
+            shown = arm[:, None] == torch.arange(self.K, device=X.device)
+            X = torch.where(shown[:, :, None], X[:, None, :], 0.0).flatten(1)
         return X if self.image is None else X.reshape(len(X), -1, *self.image)
 
-    def _try(self, dtype: torch.dtype) -> None:
+    def _sampled(self, theta: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """f and Σ_p (∂f/∂θ_p)² of the rows of the trial, for one θ (p,)."""
+        parts = self.parts(theta)
+        f = self.answers(parts, *self.trial)
+        return f, self.squares(parts, [torch.ones_like(part) for part in parts], *self.trial)[1]
+
+    def _each(self, rule: Callable[[torch.Tensor], Any], thetas: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """What a rule answers for θ (R, p), and the gradient of Σ f."""
+        leaf = thetas.detach().requires_grad_()
+        f, square = rule(leaf)
+        return f.detach(), square.detach(), *torch.autograd.grad(f.sum(), leaf)
+
+    def _try(self) -> None:
         """Pass three rows twice. Raises ValueError for a module that cannot take them or has chance of its own."""
-        rows = torch.linspace(-1, 1, 3 * self.d, dtype=dtype, device=self.device).view(3, self.d)
-        arm = None if self.slots is None else torch.arange(3, device=self.device) % self.slots
-        placed, parts = self._placed(rows, arm), self.parts(torch.from_numpy(self.theta).to(self.device))
+        placed, parts = self._placed(*self.trial), self.parts(torch.from_numpy(self.theta).to(self.device))
         with torch.no_grad():
             try:
                 first, second = self._called(parts, placed), self._called(parts, placed)
@@ -119,3 +148,8 @@ class OwnModule:
                 "module gives other answers to the same rows: it has chance of its own in eval mode, as of "
                 "functional.dropout without training=self.training"
             )
+
+
+def _in_turn(rule: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
+    """The same rule for θ (R, p), one after the other."""
+    return lambda thetas: tuple(torch.stack(kind) for kind in zip(*map(rule, thetas), strict=True))

@@ -33,6 +33,8 @@ class Pass(NamedTuple):
 class Convolutions:
     """Stages of convolution with these filters on an image, hidden layers of these widths, one output."""
 
+    at_once = True  # vmap can follow it
+
     def __init__(
         self,
         filters: tuple[int, ...],
@@ -53,6 +55,7 @@ class Convolutions:
         self.sizes = [math.prod(shape) for shape in self.shapes]
         self.size = sum(self.sizes)  # p
         self.width = self.d * filters[0]  # numbers that a row takes in the widest layer
+        self.forms = sum(self.sizes[2 : 2 * self.stages : 2]) + 9 * filters[0]  # by `squares`, for a row
 
     def initial(self, rng: np.random.Generator) -> np.ndarray:
         """θ_0 (p,)."""
@@ -67,9 +70,13 @@ class Convolutions:
         """W_1, b_1, W_2, b_2, ... of θ (p,): views."""
         return [part.view(shape) for part, shape in zip(theta.split(self.sizes), self.shapes, strict=True)]
 
-    def answers(self, parts: list[torch.Tensor], X: torch.Tensor, arm: torch.Tensor | None) -> torch.Tensor:
+    def answers(self, parts: list[torch.Tensor], X: torch.Tensor, arm: torch.Tensor | None = None) -> torch.Tensor:
         """f (N,) of rows X (N, d) in the slots arm (N,)."""
         return self._pass(parts, self._patches(X), arm).f
+
+    def apart(self, parts: list[torch.Tensor], X: torch.Tensor) -> torch.Tensor:
+        """f (K,) of a row for each slot, X (K, d)."""
+        return self.answers(parts, X, torch.arange(len(X), device=X.device))
 
     def everywhere(self, parts: list[torch.Tensor], X: torch.Tensor) -> torch.Tensor:
         """f (n, K) of contexts X (n, d) in every slot."""
@@ -77,14 +84,19 @@ class Convolutions:
         arm = torch.arange(K, device=X.device).repeat(len(X))
         return self._pass(parts, self._patches(X).repeat_interleave(K, dim=0), arm).f.view(len(X), K)
 
-    def squares(self, parts, weights, X: torch.Tensor, arm: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def squares(self, parts, weights, X: torch.Tensor, arm: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
         """f and Σ_p (∂f/∂θ_p)² u_p, (N,) each, by one backward pass for all rows; `weights` has u, laid out as `parts`.
 
         Let δ = ∂f/∂z of a layer. A hidden layer adds Σ_ij δ_i² a_j² u_ij, so its gradients are never formed. Those of a
         convolution are small: they are formed as products of δ and patches.
         """
-        done = self._pass(parts, self._patches(X), arm, wanted=True)
-        deltas = torch.autograd.grad(done.f.sum(), done.z)
+        patches = self._patches(X)
+
+        def summed(moves: list[torch.Tensor]) -> tuple[torch.Tensor, Pass]:
+            done = self._pass(parts, patches, arm, moves)
+            return done.f.sum(), done
+
+        deltas, done = torch.func.grad(summed, has_aux=True)(self._still(patches))
         total = torch.zeros_like(done.f)
         for i, (a, delta, u, bias) in enumerate(zip(done.inputs, deltas, weights[::2], weights[1::2], strict=True)):
             if i >= self.stages:
@@ -97,25 +109,35 @@ class Convolutions:
                 g = delta.flatten(2) @ functional.unfold(a, 3, padding=1).mT  # (N, F, 9 C)
                 along, u = delta.sum(dim=(2, 3)), u.flatten(1)
             total = total + (g * g * u).sum(dim=(1, 2)) + (along * along) @ bias
-        return done.f.detach(), total.detach()
+        return done.f, total
 
     def _patches(self, X: torch.Tensor) -> torch.Tensor:
         """What the first filters see at each pixel: X (N, d) -> (N, h w, 9)."""
-        return functional.unfold(X.view(-1, 1, *self.image), 3, padding=1).mT
+        return functional.unfold(X.reshape(-1, 1, *self.image), 3, padding=1).mT
 
-    def _pass(self, parts, patches: torch.Tensor, arm: torch.Tensor | None, *, wanted: bool = False) -> Pass:
-        """A forward pass. wanted=True: the derivatives by all z will be taken, and those by the parts will not."""
+    def _still(self, patches: torch.Tensor) -> list[torch.Tensor]:
+        """Zeros in the shape of the z of all layers, which moves none of them."""
+        h, w = self.image
+        shapes: list[tuple[int, ...]] = [(h * w, self.shapes[0][1])]
+        shapes += [(self.shapes[2 * i][0], h // 2**i, w // 2**i) for i in range(1, self.stages)]
+        shapes += [(shape[0],) for shape in self.shapes[2 * self.stages :: 2]]
+        return [patches.new_zeros(len(patches), *shape) for shape in shapes]
+
+    def _pass(self, parts, patches: torch.Tensor, arm: torch.Tensor | None, moves: list | None = None) -> Pass:
+        """A forward pass. moves : what is added to the z of each layer, so that derivatives by z can be taken."""
         W = parts[0].expand(len(patches), -1, -1) if arm is None else parts[0][arm]
         z = torch.baddbmm(parts[1], patches, W.mT)  # (N, h w, F)
-        inputs, outputs = [patches], [z.requires_grad_() if wanted else z]
-        image = z.view(-1, *self.image, z.shape[-1]).permute(0, 3, 1, 2)
-        for i in range(1, self.stages):
-            inputs.append(_pooled(image))
-            image = functional.conv2d(inputs[-1], parts[2 * i], parts[2 * i + 1], padding=1)
+        outputs, inputs = [z if moves is None else z + moves[0]], [patches]
+        image = outputs[0].reshape(-1, *self.image, z.shape[-1]).permute(0, 3, 1, 2)
+        for i in range(1, len(parts) // 2):
+            if i < self.stages:
+                inputs.append(_pooled(image))
+                z = functional.conv2d(inputs[-1], parts[2 * i], parts[2 * i + 1], padding=1)
+            else:
+                inputs.append(_pooled(image).flatten(1) if i == self.stages else functional.relu(outputs[-1]))
+                z = functional.linear(inputs[-1], parts[2 * i], parts[2 * i + 1])
+            image = z if moves is None else z + moves[i]
             outputs.append(image)
-        for i in range(self.stages, len(parts) // 2):
-            inputs.append(_pooled(image).flatten(1) if i == self.stages else functional.relu(outputs[-1]))
-            outputs.append(functional.linear(inputs[-1], parts[2 * i], parts[2 * i + 1]))
         return Pass(outputs[-1][:, 0], inputs, outputs)
 
 

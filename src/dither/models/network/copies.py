@@ -7,37 +7,45 @@ Arms whose rows agree to the bit all get the answer of the first of them.
 
 import numpy as np
 
+from dither.base import arrays
+from dither.base.arrays import Array
+
 NEAR = 1e-5  # how far apart the answers to equal rows may lie, as a share of the largest answer
 
 
-def first(X: np.ndarray, f: np.ndarray) -> np.ndarray | None:
+def first(X: Array, f: Array) -> Array | None:
     """For each arm the first arm with the same row: X (..., K, d), answers f (..., K) -> (..., K).
 
     None where no two answers nearly agree, which is the usual case.
     """
-    bound = NEAR * np.abs(f).max(axis=-1, keepdims=True)
-    ordered = np.sort(f, axis=-1)
-    if not (ordered[..., 1:] - ordered[..., :-1] <= bound).any():
+    xp = arrays.namespace(f)
+    ordered = np.sort(f, axis=-1) if type(f) is np.ndarray else xp.sort(f, axis=-1)  # the array API's is stable: slower
+    bound = NEAR * xp.maximum(abs(ordered[..., :1]), abs(ordered[..., -1:]))
+    near = ordered[..., 1:] - ordered[..., :-1] <= bound
+    if not near.any():
         return None
     shape, K = f.shape, f.shape[-1]
-    f, X = f.reshape(-1, K), np.broadcast_to(X, (*shape, X.shape[-1])).reshape(-1, K, X.shape[-1])
-    order = np.argsort(f, axis=-1)
-    near = np.diff(np.take_along_axis(f, order, axis=-1), axis=-1) <= bound.reshape(-1, 1)
-    request, i = np.nonzero(near)
-    same = (X[request, order[request, i]] == X[request, order[request, i + 1]]).all(axis=-1)
-    doubtful = (near[:, 1:] & near[:, :-1]).any(axis=-1)  # of three close answers, the outer two may belong to copies
+    f, near = f.reshape(-1, K), near.reshape(-1, K - 1)
+    X = xp.broadcast_to(X, (*shape, X.shape[-1])).reshape(-1, K, X.shape[-1])
+    request, i = xp.nonzero(near)
+    order = f[request].argsort(-1)  # of each pair's request
+    pair = xp.arange(len(i), device=arrays.device(i))
+    same = (X[request, order[pair, i]] == X[request, order[pair, i + 1]]).all(-1)
+    doubtful = (near[:, 1:] & near[:, :-1]).any(-1)  # of three close answers, the outer two may be of copies
     doubtful[request[same]] = True
     if not doubtful.any():
         return None
     firsts = np.broadcast_to(np.arange(K), f.shape).copy()
-    for row in np.flatnonzero(doubtful):
-        _, at, which = np.unique(X[row], axis=0, return_index=True, return_inverse=True)
+    for row in np.flatnonzero(arrays.numpy(doubtful)):
+        _, at, which = np.unique(arrays.numpy(X[int(row)]), axis=0, return_index=True, return_inverse=True)
         firsts[row] = at[which.reshape(-1)]
-    return firsts.reshape(shape)
+    return arrays.beside(firsts.reshape(shape), f)
 
 
-def of_first(A: np.ndarray, firsts: np.ndarray | None) -> np.ndarray:
+def of_first(A: Array, firsts: Array | None) -> Array:
     """A (..., K) or (..., K, h), in which every arm has the value of the first arm that equals it (as of `first`)."""
     if firsts is None:
         return A
-    return np.take_along_axis(A, firsts if A.ndim == firsts.ndim else firsts[..., None], axis=firsts.ndim - 1)
+    xp = arrays.namespace(A)
+    at = firsts if A.ndim == firsts.ndim else xp.broadcast_to(firsts[..., None], A.shape)
+    return xp.take_along_axis(A, at, axis=firsts.ndim - 1)

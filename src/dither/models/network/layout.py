@@ -52,16 +52,18 @@ class WeightLayout:
         return sum(math.prod(n) * m + m for n, m in self.shapes)
 
     def views(self, theta: np.ndarray) -> list[Layer]:
-        """The layers of θ (..., p). Those of the latest θ are kept, since a round asks for them again and again."""
-        latest = self.__dict__.get("latest")  # (θ, its layers), read once: another thread may put its own there
-        if latest is None or latest[0] is not theta:
-            lead = theta.shape[:-1]
-            layers = [
-                Layer(theta[W].reshape(lead + shape), theta[b], theta[both].reshape(lead + whole))
-                for W, b, both, shape, whole in self.places
-            ]
-            latest = self.__dict__["latest"] = (theta, layers)
-        return latest[1]
+        """The layers of θ (..., p). Those of the latest two are kept, θ and 1/U, since a round asks for them often."""
+        latest = self.__dict__.get("latest", ())  # (θ, its layers), read once: another thread may put its own there
+        for kept, layers in latest:
+            if kept is theta:
+                return layers
+        lead = theta.shape[:-1]
+        layers = [
+            Layer(theta[W].reshape(lead + shape), theta[b], theta[both].reshape(lead + whole))
+            for W, b, both, shape, whole in self.places
+        ]
+        self.__dict__["latest"] = ((theta, layers), *latest[:1])
+        return layers
 
     def initial(self, rng: np.random.Generator) -> np.ndarray:
         """θ_0 (p,): uniform within ±1/√(inputs of the layer), Kd for the first, as torch.nn.Linear begins."""

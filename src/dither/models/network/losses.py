@@ -12,34 +12,41 @@ weights.
 
 from typing import Literal, get_args
 
-import numpy as np
-from scipy import special
+from dither.base import arrays
+from dither.base.arrays import Array
 
 Output = Literal["identity", "sigmoid", "softmax"]
 OUTPUTS = get_args(Output)
 Precision = Literal["float32", "float64"]
 
 
-def pull(output: str, f: np.ndarray, r: np.ndarray) -> np.ndarray:
+def pull(output: str, f: Array, r: Array) -> Array:
     """The derivative of the loss by f, for identity and sigmoid: f, r (..., B) -> (..., B)."""
-    return 2 * (f - r) if output == "identity" else special.expit(f) - r
+    return 2 * (f - r) if output == "identity" else arrays.special("expit", f) - r
 
 
-def pull_arms(f: np.ndarray, arm: np.ndarray, r: np.ndarray) -> np.ndarray:
+def pull_arms(f: Array, arm: Array, r: Array) -> Array:
     """The derivative of the softmax loss by the f of all arms: f (..., B, K), arm and r (..., B) -> (..., B, K).
 
     With p the softmax and a the arm shown, it is p_a - r for a, and -(p_a - r) p_j/(1 - p_a) for an arm j. The share
     p_j/(1 - p_a) is computed as the softmax without a, which stays right where p_a is 1.
     """
-    shown = np.arange(f.shape[-1]) == arm[..., None]
-    p = special.softmax(f, axis=-1)
-    e = np.sum(np.where(shown, p, 0.0), axis=-1, keepdims=True) - r[..., None]
-    others = special.softmax(np.where(shown, -np.inf, f), axis=-1) if f.shape[-1] > 1 else np.zeros_like(f)
-    return e * np.where(shown, 1.0, -others).astype(f.dtype)
+    xp = arrays.namespace(f)
+    shown = xp.arange(f.shape[-1], device=arrays.device(f)) == arm[..., None]
+    e = xp.sum(xp.where(shown, softmax(f), 0.0), axis=-1, keepdims=True) - r[..., None]
+    others = softmax(xp.where(shown, -xp.inf, f)) if f.shape[-1] > 1 else xp.zeros_like(f)
+    return e * xp.astype(xp.where(shown, 1.0, -others), f.dtype)
 
 
-def expected(output: str, f: np.ndarray) -> np.ndarray:
+def softmax(f: Array) -> Array:
+    """e^{f_k}/Σ_j e^{f_j} over the last axis, (..., K) -> (..., K)."""
+    xp = arrays.namespace(f)
+    e = xp.exp(f - xp.max(f, axis=-1, keepdims=True))
+    return e / xp.sum(e, axis=-1, keepdims=True)
+
+
+def expected(output: str, f: Array) -> Array:
     """The expected rewards of all arms: f (..., K) -> (..., K)."""
     if output == "identity":
         return f
-    return special.expit(f) if output == "sigmoid" else special.softmax(f, axis=-1)
+    return arrays.special("expit", f) if output == "sigmoid" else softmax(f)

@@ -1,7 +1,7 @@
-"""Networks that torch computes: convolutions (`convolution.py`) and modules of your own (`autograd.py`).
+"""Networks that torch computes between NumPy arrays: convolutions (`convolution.py`), your modules (`autograd.py`).
 
 The functions have the signatures of those in `perceptron.py`. θ and all answers are NumPy arrays: θ is (p,), or (R, p)
-for R runs, which are computed in turn.
+for R runs, which are computed in turn. Where all arrays are tensors, `at_once.py` computes the R runs at once.
 
 On the CPU torch works on the memory of θ itself. On another device each call moves θ, the rows and the gradient: 8 p
 bytes a step in float32. That pays where the work of the network is large beside its number of weights.
@@ -29,6 +29,8 @@ except ImportError as error:
 
 from dither.models.network.autograd import OwnModule
 from dither.models.network.convolution import Convolutions
+from dither.models.network.dense import Dense
+from dither.models.network.layout import layout
 
 NUMBERS_AT_ONCE = 2**22  # of the widest layer that are computed at once
 
@@ -63,18 +65,25 @@ def copied(config: Any) -> torch.nn.Module:
     return copy.deepcopy(config.module).to(device=arrays.torch_device(config.device), dtype=_dtype(config.dtype)).eval()
 
 
-def network(config: Any, dim: int) -> Convolutions | OwnModule:
-    """The network of a configuration for d = dim features; each is made once."""
+def network(config: Any, dim: int) -> Dense | Convolutions | OwnModule:
+    """The network of a configuration for d = dim features, as torch computes it; each is made once."""
     shape = (config.module, config.convolutions, config.hidden, config.image, config.slots)
     return _network(*shape, config.dtype, config.device, dim)
 
 
+def perceptron(config: Any, dim: int) -> Dense | Convolutions | OwnModule:
+    """The perceptron of a configuration without its slots, for dim features."""
+    return _network(None, (), config.hidden, None, None, config.dtype, config.device, dim)
+
+
 @functools.lru_cache(maxsize=16)
-def _network(module, convolutions, hidden, image, slots, dtype, device, dim) -> Convolutions | OwnModule:
+def _network(module, convolutions, hidden, image, slots, dtype, device, dim) -> Dense | Convolutions | OwnModule:
     if image is not None and image[0] * image[1] != dim:
         raise ValueError(f"image={image} has {image[0] * image[1]} pixels, and there are dim={dim} features")
     if module is not None:
         return OwnModule(module, dim, slots, image, _dtype(dtype), arrays.torch_device(device))
+    if not convolutions:
+        return Dense(layout(dim, slots, hidden), arrays.torch_device(device))
     return Convolutions(convolutions, hidden, image, slots, _dtype(dtype), arrays.torch_device(device))
 
 

@@ -5,7 +5,8 @@
                 `window` observations (paper: 1 step on the 32 most recent); window None: from all of them
 
 NumPy computes a perceptron, forward and backward by hand (`perceptron.py`). Convolutions and modules of your own need
-torch (`modules.py`). With `a`, noise N(0, a²) is added to the rewards of a batch: this is FTPL.
+torch (`modules.py`). In a simulation on a device torch computes all of them, many runs at once (`at_once.py`). With
+`a`, noise N(0, a²) is added to the rewards of a batch: this is FTPL.
 """
 
 import dataclasses
@@ -14,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
-from scipy import special
 
 from dither import links
 from dither.base import arrays, errors, trees
@@ -28,11 +28,9 @@ from dither.models.network.layout import layout
 LARGEST_FEATURE = 1e15  # in a request: float32 must hold its square
 LARGEST_LEARNT = {"float32": 1e6, "float64": 1e50}  # feature or reward that is learnt: larger ones make long gradients
 LONGEST_GRADIENT = {"float32": 1e15, "float64": 1e120}  # Adam must hold its square
-HERE = (
-    "a perceptron is computed in NumPy arrays: leave device= of simulate out, or take layers that torch computes, "
-    "Network(module=torch.nn.Sequential(...)) or Network(convolutions=...)"
-)
-WEIGHTS_TOGETHER = 300_000  # that all runs in lockstep may have, so that they stay in the cache
+WEIGHTS_TOGETHER = 200_000  # that all runs in lockstep may have, so that they stay in the cache
+COPIES = 12  # of θ that a run on a device takes: the state, the gradient with its parts, what Adam needs for a while
+KEPT = 6  # copies of the numbers of a row in its widest layer on a device, forward and backward
 
 
 class NetworkState(NamedTuple):
@@ -106,7 +104,8 @@ class Network(Trained):
         if self.window is not None and self.window < self.batch:
             raise ValueError(f"window must be at least batch={self.batch}, got {self.window}")
         errors.among("dtype", self.dtype, get_args(losses.Precision))
-        if self.module is None and not self.convolutions and (self.image is not None or self.device != "cpu"):
+        elsewhere = self.device != "cpu" and self.placed is not None
+        if self.module is None and not self.convolutions and (self.image is not None or elsewhere):
             raise ValueError("image and device are for convolutions or a module of your own: leave them out")
         if self.module is not None or self.convolutions:
             from dither.models.network import modules
@@ -121,6 +120,8 @@ class Network(Trained):
         lacking = set() if self.a else {"reward_noise"}
         if self.module is not None or self.convolutions:
             lacking |= {"embedding", "jittered", "mean_everywhere"}
+        if self.placed is None:
+            lacking |= {"jittered"}  # of one request, and on a device there are runs
         return abilities_of(type(self)) - (lacking if self.slots else lacking | {"mean_everywhere"})
 
     @property
@@ -167,28 +168,25 @@ class Network(Trained):
 
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None, rng: Any) -> NetworkState:
         """θ_0 drawn from rng: one Generator, or with leading axes `batch` (R,) one for each run."""
-        if xp is not arrays.NUMPY:
-            raise TypeError(HERE)
         if self.output == "softmax" and (self.slots or 1) == 1:
             raise ValueError("output='softmax' is over the arms of a context: it needs slots, at least 2 (disjoint=)")
         _, net = self._net(dim)
         first = np.stack([net.initial(g) for g in rng]) if batch else net.initial(rng)
-        theta = first.astype(self.dtype)
+        there: dict[str, Any] = dict(xp=xp, device=device)
+        theta = xp.asarray(first.astype(self.dtype), device=device)
         return NetworkState(
             theta,
-            np.zeros_like(theta),
-            np.zeros_like(theta),
-            np.zeros(batch, np.int64),
-            np.full_like(theta, 1 / self.lam) if "gradient_norm" in needs else None,
-            moments.init(batch, dim) if "spread" in needs else None,
-            buffers.init(batch, dim, room=self.window, slots=self.slots is not None, dtype=self.dtype),
+            xp.zeros_like(theta),
+            xp.zeros_like(theta),
+            xp.zeros(batch, dtype=xp.int64, device=device),
+            xp.full_like(theta, 1 / self.lam) if "gradient_norm" in needs else None,
+            moments.init(batch, dim, **there) if "spread" in needs else None,
+            buffers.init(batch, dim, room=self.window, slots=self.slots is not None, dtype=self.dtype, **there),
         )
 
-    def placed(self, device: str) -> "Network":
-        """The same network with its module or convolutions on that device. Raises TypeError for a perceptron."""
-        if self.module is None and not self.convolutions:
-            raise TypeError(HERE)
-        return dataclasses.replace(self, device=device)
+    def placed(self, device: str) -> Model:
+        """The same network as torch computes it on that device, with all arrays there and all runs at once."""
+        return NetworkOnDevice(**{f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | {"device": device})
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
         """The chance that n observations spend in training: normals (n, steps, 0 to 2 batches), () where none."""
@@ -210,17 +208,17 @@ class Network(Trained):
 
         own : the caller gives the old state up, and its arrays are overwritten; where this raises, it is as it was
         """
-        most = LARGEST_LEARNT[self.dtype]
+        most, xp = LARGEST_LEARNT[self.dtype], arrays.namespace(state.theta)
         x, r = self._cast(x, "x", most=most), self._cast(r, "r", most=most)
-        if weight is not None and not np.any(weight):
+        if weight is not None and not np.any(arrays.numpy(weight)):
             return state  # what counts as no observation takes no step either
-        weight = r.dtype.type(1) if weight is None else self._cast(weight, "weight")
+        weight = 1.0 if weight is None else self._cast(weight, "weight")
         engine, net = self._net(x.shape[-1])
-        z = chance[0] if chance else None
+        z = arrays.beside(chance[0], x) if chance else None
         if self.a and self.once and z is not None:
-            r = r + (self.a * z[..., 0, -1]).astype(r.dtype)
+            r = r + arrays.cast(self.a * z[..., 0, -1], self.dtype)
         if not own:
-            state = trees.map_arrays(np.copy, state)
+            state = trees.map_arrays(arrays.copied, state)
         buffer = recent.roomy(state.buffer, window=self.window)
         count = recent.alike(buffer.count)
         at = recent.place(buffer, count)
@@ -231,7 +229,7 @@ class Network(Trained):
         once = self.steps == 1 and every  # then θ is written once, and nothing is refused after that
         theta, m, v, steps = state[:4]
         if some and not once:
-            theta, m, v = theta.copy(), m.copy(), v.copy()
+            theta, m, v = map(arrays.copied, (theta, m, v))
         before = recent.read(buffer, at)
         recent.write(buffer, at, x, r, weight, arm)
         try:
@@ -250,7 +248,7 @@ class Network(Trained):
             engine.add_squares(net, state.theta, x, arm, state.uinv, weight)
         if some and not every:  # some replications have had fewer observations
             pairs = zip((theta, m, v, steps), state[:4], strict=True)
-            theta, m, v, steps = (np.where(arrays.over(due, new), new, old) for new, old in pairs)
+            theta, m, v, steps = (xp.where(arrays.over(due, new), new, old) for new, old in pairs)
         kept = state.moments if state.moments is None else moments.update(state.moments, x, weight)
         return NetworkState(theta, m, v, steps, state.uinv, kept, after)
 
@@ -264,17 +262,18 @@ class Network(Trained):
 
     def mean_everywhere(self, state: NetworkState, X: Array, step: Array) -> Array:
         """f at the whole Kd-vector of each arm, moved by step (..., K, K, d): X (..., d) -> (..., K)."""
-        slots, d = step.shape[-2:]
-        full = self._cast(X, "X")[..., None, None, :] * np.eye(slots, dtype=self.dtype)[:, :, None] + step
-        whole = layout(slots * d, None, self.hidden)  # the same θ
-        return _answer(perceptron.forward(whole, state.theta, self._cast(full.reshape(*full.shape[:-2], -1), "X")))
+        X, (slots, d) = self._cast(X, "X"), step.shape[-2:]
+        eye = arrays.namespace(X).eye(slots, dtype=X.dtype, device=arrays.device(X))
+        full = self._cast(X[..., None, None, :] * eye[:, :, None] + step, "X")
+        engine, whole = self._whole_net(slots * d)  # the same θ
+        return answer(engine.forward(whole, state.theta, full.reshape(*full.shape[:-2], -1)))
 
     def jittered(self, state: NetworkState, X: Array, rng: np.random.Generator, n: int, *, scale: Any) -> Array:
         """f of one request under n jitters N(0, scale²) of each arm's own features, (n, K): X (1, K, d) or (1, d)."""
         X, net = self._cast(X[0], "X"), layout(X.shape[-1], self.slots, self.hidden)
         K = len(X) if self.slots is None else self.slots
         eta = rng.standard_normal((n, K, min(net.d, net.hidden[0])), dtype=np.float32).astype(self.dtype, copy=False)
-        return _answer(perceptron.jittered(net, state.theta, X, eta, scale))
+        return answer(perceptron.jittered(net, state.theta, X, eta, scale))
 
     def predict(self, state: NetworkState, X: Array) -> Array:
         """The expected rewards: as `mean`, after the output."""
@@ -291,7 +290,7 @@ class Network(Trained):
     def embedding(self, state: NetworkState, X: Array) -> Array:
         """φ_i, the last hidden layer: X as for `mean` -> (..., K, h)."""
         engine, net = self._net(X.shape[-1])
-        phi = _answer(engine.last_hidden(net, state.theta, self._cast(X, "X")))
+        phi = answer(engine.last_hidden(net, state.theta, self._cast(X, "X")))
         return copies.of_first(phi, self._copies(X, phi.sum(axis=-1)))
 
     def reward_noise(self) -> float:
@@ -302,20 +301,20 @@ class Network(Trained):
         """The sd of each feature of what was learnt, (..., d)."""
         return moments.spread(state.moments)
 
-    def _copies(self, X: Array, f: np.ndarray) -> np.ndarray | None:
+    def _copies(self, X: Array, f: Array) -> Array | None:
         """For each arm the first one with the same row; None where no answer needs it, as with slots."""
         return None if self.slots is not None else copies.first(X, f)
 
-    def _forward(self, state: NetworkState, X: Array, *, by_slot: bool) -> np.ndarray:
+    def _forward(self, state: NetworkState, X: Array, *, by_slot: bool) -> Array:
         """f of all arms, and the same of equal ones; by_slot: X has a row for each slot."""
         engine, net = self._net(X.shape[-1])
-        f = _answer(engine.forward(net, state.theta, self._cast(X, "X"), by_slot=by_slot))
+        f = answer(engine.forward(net, state.theta, self._cast(X, "X"), by_slot=by_slot))
         return copies.of_first(f, self._copies(X, f))
 
-    def _norms(self, state: NetworkState, X: Array, u: Any, *, inputs: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def _norms(self, state: NetworkState, X: Array, u: Any, *, inputs: bool = False) -> tuple[Array, Array]:
         """f of all arms and the length of its gradient, as of `perceptron.gradient_norms`, the same of equal ones."""
         engine, net = self._net(X.shape[-1])
-        f, norm = map(_answer, engine.gradient_norms(net, state.theta, self._cast(X, "X"), u, inputs=inputs))
+        f, norm = map(answer, engine.gradient_norms(net, state.theta, self._cast(X, "X"), u, inputs=inputs))
         first = self._copies(X, f)
         return copies.of_first(f, first), copies.of_first(norm, first)
 
@@ -325,51 +324,89 @@ class Network(Trained):
         return self.window is None or self.window > self.batch
 
     def _net(self, dim: int) -> tuple[Any, Any]:
-        """The module whose functions compute the network, and the network as they take it."""
+        """The file whose functions compute the network, and the network as they take it."""
         if self.module is None and not self.convolutions:
             return perceptron, layout(dim, self.slots, self.hidden)
         from dither.models.network import modules
 
         return modules, modules.network(self, dim)
 
-    def _gradient(
-        self, engine: Any, net: Any, theta: np.ndarray, buffer: BufferRows, count: int | None, z: Any
-    ) -> np.ndarray:
+    def _whole_net(self, dim: int) -> tuple[Any, Any]:
+        """The same for a perceptron that takes Kd-vectors as they are, of dim numbers."""
+        return perceptron, layout(dim, None, self.hidden)
+
+    def _gradient(self, engine: Any, net: Any, theta: Array, buffer: BufferRows, count: int | None, z: Any) -> Array:
         """The gradient of the mean loss over one batch; z (..., kinds * batch) is the chance of this step."""
-        part = recent.batch(buffer, count, special.ndtr(z[..., : self.batch]) if self._samples else None)
-        r = part.r
+        u = arrays.special("ndtr", z[..., : self.batch]) if self._samples else None
+        part = recent.batch(buffer, count, u)
+        r, xp = part.r, arrays.namespace(theta)
         if self.a and not self.once:
-            r = r + (self.a * z[..., -self.batch :][..., : r.shape[-1]]).astype(r.dtype)
+            r = r + arrays.cast(self.a * z[..., -self.batch :][..., : r.shape[-1]], self.dtype)
         if self.output == "softmax":
 
             def pull(f: Any) -> Any:
-                return losses.pull_arms(f, np.asarray(part.arm), r) * part.share[..., None]
+                return losses.pull_arms(f, part.arm, r) * part.share[..., None]
 
             _, g = engine.gradient_arms(net, theta, part.X, pull)
         else:
             _, g = engine.gradient(net, theta, part.X, part.arm, lambda f: losses.pull(self.output, f, r) * part.share)
         if self.weight_decay:
-            g += g.dtype.type(self.weight_decay) * theta
-        flat, most = g.reshape(-1), LONGEST_GRADIENT[self.dtype]
-        square = float(np.vdot(flat, flat))  # which, unlike dot, does not warn of an overflow
+            g += self.weight_decay * theta
+        square, most = float(arrays.square(g)), LONGEST_GRADIENT[self.dtype]  # vdot does not warn of an overflow
         if not square < np.inf:
             raise ValueError(
                 f"the gradient of the network overflows {self.dtype}: scale x and r down (features with mean 0 and "
                 "sd 1 train best)"
             )
         if square > most**2:  # shortened and not refused: an old row may have made it, and would make it again
-            g *= g.dtype.type(most / np.sqrt(square))
+            length = arrays.norms(g)[..., None]  # of each run
+            g *= xp.where(length > most, most / length, 1.0)
         return g
 
-    def _cast(self, x: Array, name: str, *, most: float = LARGEST_FEATURE) -> np.ndarray:
+    def _cast(self, x: Array, name: str, *, most: float = LARGEST_FEATURE) -> Array:
         """x in the network's type. Raises ValueError where a number is not below `most`."""
-        x = np.asarray(x)
-        if not np.vdot(x, x) < most**2 and not np.abs(x).max() < most:
+        if self.placed is not None:
+            x = np.asarray(x)
+        if not arrays.square(x) < most**2 and not abs(x).max() < most:
             raise ValueError(
                 f"{name} must lie below {most:g} for a network in {self.dtype}: scale it down (features with mean 0 "
                 "and sd 1 train best)"
             )
-        return x.astype(self.dtype, copy=False)
+        return arrays.cast(x, self.dtype)
+
+
+class NetworkOnDevice(Network):
+    """A network in a simulation on a device of torch: all arrays are tensors on `device`, with R runs always."""
+
+    placed: Any = None  # its arrays are on the device
+
+    def bytes(self, dim: int, rounds: int) -> int:
+        """About how much memory one run takes after so many rounds, with what a round needs for a while.
+
+        Arms with features of their own are counted as the rows of a batch.
+        """
+        engine, net = self._net(dim)
+        rows = self.batch + (self.slots or self.batch)
+        formed = min(net.forms * rows, engine.NUMBERS_AT_ONCE)
+        numbers = COPIES * net.size + KEPT * rows * net.width + formed
+        return super().bytes(dim, rounds) + np.dtype(self.dtype).itemsize * numbers
+
+    def embedded(self, state: NetworkState, X: Array, arm: Array | None) -> Array:
+        """φ of rows of every run, of the arm that is said with slots: X (R, n, d), arm (R, n) -> (R, n, h)."""
+        engine, net = self._net(X.shape[-1])
+        return answer(engine.last_hidden(net, state.theta, self._cast(X, "X"), arm))
+
+    def _net(self, dim: int) -> tuple[Any, Any]:
+        """The file whose functions compute the network, and the network as they take it."""
+        from dither.models.network import at_once, modules
+
+        return at_once, modules.network(self, dim)
+
+    def _whole_net(self, dim: int) -> tuple[Any, Any]:
+        """The same for a perceptron that takes Kd-vectors as they are, of dim numbers."""
+        from dither.models.network import at_once, modules
+
+        return at_once, modules.perceptron(self, dim)
 
 
 def _whole(name: str, numbers: Any) -> tuple[int, ...]:
@@ -383,8 +420,8 @@ def _whole(name: str, numbers: Any) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _answer(f: np.ndarray) -> np.ndarray:
+def answer(f: Array) -> Array:
     """f in float64. Raises ValueError where it is not finite."""
-    if not np.vdot(f, f) < np.inf:
+    if not arrays.square(f) < np.inf:
         raise ValueError("the network's answer is not finite: scale the features down (mean 0 and sd 1 train best)")
-    return f.astype(np.float64)
+    return arrays.cast(f, "float64")

@@ -6,8 +6,7 @@ next observation goes to place count mod N. With window None the buffer grows an
 
 from typing import NamedTuple
 
-import numpy as np
-
+from dither.base import arrays
 from dither.base.arrays import Array
 from dither.models import buffers
 from dither.models.buffers import BufferRows
@@ -22,16 +21,18 @@ class Minibatch(NamedTuple):
     arm: Array | None  # (..., B)
 
 
-def alike(count: np.ndarray) -> int | None:
+def alike(count: Array) -> int | None:
     """The count that all runs have, or None where their counts differ."""
-    first = int(count.flat[0])
-    return first if count.size == 1 or (count == first).all() else None
+    if not count.ndim:
+        return int(count)
+    first = int(count[0])
+    return first if len(count) == 1 or (count == first).all() else None
 
 
 def roomy(rows: BufferRows, *, window: int | None) -> BufferRows:
     """The buffer, with room for one more observation where all are kept."""
     N = rows.r.shape[-1]
-    if window is not None or int(np.max(rows.count)) < N:
+    if window is not None or int(rows.count.max()) < N:
         return rows
     return buffers.roomier(rows, 2 * N)
 
@@ -41,13 +42,13 @@ def place(rows: BufferRows, count: int | None) -> tuple:
     N = rows.r.shape[-1]
     if count is not None:
         return (slice(None), count % N) if rows.count.ndim else (count % N,)
-    return np.arange(len(rows.count)), rows.count % N
+    return arrays.namespace(rows.count).arange(len(rows.count), device=arrays.device(rows.count)), rows.count % N
 
 
 def read(rows: BufferRows, at: tuple) -> tuple:
     """A copy of the observation in that place, as `write` takes it."""
-    arm = None if rows.arm is None else rows.arm[at].copy()
-    return rows.X[at].copy(), rows.r[at].copy(), rows.weight[at].copy(), arm
+    arm = None if rows.arm is None else rows.arm[at] * 1
+    return rows.X[at] * 1, rows.r[at] * 1, rows.weight[at] * 1, arm
 
 
 def write(rows: BufferRows, at: tuple, x: Array, r: Array, weight: Array, arm: Array | None) -> None:
@@ -57,23 +58,24 @@ def write(rows: BufferRows, at: tuple, x: Array, r: Array, weight: Array, arm: A
         rows.arm[at] = arm
 
 
-def batch(rows: BufferRows, count: int | None, u: np.ndarray | None) -> Minibatch:
+def batch(rows: BufferRows, count: int | None, u: Array | None) -> Minibatch:
     """The rows of one step: all rows in use (u None), or those that u (..., B) picks, uniform on [0, 1).
 
     count : how many observations all runs have had; None where their numbers differ
     """
-    N, kind = rows.r.shape[-1], rows.weight.dtype
+    N, xp, kind = rows.r.shape[-1], arrays.namespace(rows.r), rows.weight.dtype
     if u is None:
-        most = min(int(np.max(rows.count)) if count is None else count, N)
+        most = min(int(rows.count.max()) if count is None else count, N)
         arm, share = None if rows.arm is None else rows.arm[..., :most], rows.weight[..., :most]
         if count is None:
-            n = np.minimum(rows.count, N)[..., None]
-            share = (share * np.where(np.arange(most) < n, 1 / n, 0)).astype(kind)
+            n = xp.minimum(rows.count, N)[..., None]
+            kept = xp.arange(most, device=arrays.device(n)) < n
+            share = xp.astype(share * xp.where(kept, 1 / xp.astype(n, xp.float64), 0.0), kind)
         else:
-            share = share * kind.type(1 / most)
+            share = share * (1 / most)
         return Minibatch(rows.X[..., :most, :], rows.r[..., :most], share, arm)
-    n = np.minimum(rows.count, N)[..., None]
-    i = np.minimum((u * n).astype(np.int64), n - 1)
-    at = (np.arange(len(i))[:, None], i) if i.ndim > 1 else (i,)
+    n = xp.minimum(rows.count, N)[..., None]
+    i = xp.minimum(xp.astype(u * n, xp.int64), n - 1)
+    at = (xp.arange(len(i), device=arrays.device(i))[:, None], i) if i.ndim > 1 else (i,)
     arm = None if rows.arm is None else rows.arm[at]
-    return Minibatch(rows.X[at], rows.r[at], rows.weight[at] / kind.type(u.shape[-1]), arm)
+    return Minibatch(rows.X[at], rows.r[at], rows.weight[at] / u.shape[-1], arm)
