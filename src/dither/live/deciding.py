@@ -43,8 +43,8 @@ class Entry(NamedTuple):
 
     basis: DecisionBasis
     choice: Choice
-    rows: list[dict[str, Any]]
-    lessons: list[dict[str, Any]]  # for each row, what its reward teaches
+    ids: list[str]
+    rows: list[tuple[Any, ...]]  # as the table has them (`log.database.entering`), with what their rewards teach
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,9 @@ class Decider:
     def entry(self, choice: Choice, call: Call, begun: Begun) -> Entry:
         """The choice with its rows."""
         extra = self._extra(choice, call.extra)
-        rows = self._recorder.rows(choice, id=call.id, time=begun.time, extra=extra)
         slots, (batch, mark) = self.bandit.slots is not None, self._learnt
-        return Entry(
-            DecisionBasis(batch, mark, begun.changes), choice, rows, record.lessons(choice, slots=slots, batch=batch)
-        )
+        rows = self._recorder.stored(choice, id=call.id, time=begun.time, extra=extra, slots=slots, batch=batch)
+        return Entry(DecisionBasis(batch, mark, begun.changes), choice, [row[0] for row in rows], rows)
 
     def _extra(self, choice: Choice, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""

@@ -5,14 +5,13 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack, overload
 
 import numpy as np
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
-from dither.deciding.decision import Choice
 from dither.features import Catalogue
 from dither.live import opening, settling, turns
 from dither.live.deciding import Entry, Kept
@@ -21,7 +20,7 @@ from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
 from dither.log.database import lessons
-from dither.log.database.committing import Stale
+from dither.log.database.committing import Entering, QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.reward_rules import Answer, Many
 from dither.log.terms import NewTerms
@@ -72,6 +71,14 @@ if TYPE_CHECKING:
         z: Any
         id: Any
         place: Any
+
+
+class Begun(NamedTuple):
+    """What is to be stored for something that was asked."""
+
+    place: int  # among all that was asked together
+    request: QueuedRequest
+    shown: Shown | ShownMany | None  # the answer, once it is stored; None: it is made of the result of the request
 
 
 class Live:
@@ -230,29 +237,69 @@ class Live:
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        self._look()
         call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
-        for _ in range(TRIES):
-            try:
-                entry = self._decided(call)
-            except Stale:  # nothing is stored, and nobody has seen the choice
+        return _given(self._answered([call])[0])
+
+    def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
+        """The answer to each, or its error: what was shown, or what became of rewards. All are stored together.
+
+        Where the ledger is not the one that this process knows, a decision is made again: nothing of it is stored, and
+        nobody has seen it.
+        """
+        self._look()
+        answers: list[Any] = [Stale()] * len(asked)
+        for again in range(TRIES):
+            if again:
                 self._anew()
+            left = [i for i, one in enumerate(answers) if isinstance(one, Stale)]
+            begun = [one for i in left if (one := self._begun(i, asked[i], answers)) is not None]
+            if begun:
+                self._settle(begun, answers)
+            if not any(isinstance(one, Stale) for one in answers):
+                break
+        if any(isinstance(one, Rewarding) for one in asked):
+            self._hear()
+        return [self._too_often() if isinstance(one, Stale) else one for one in answers]
+
+    def _begun(self, i: int, asked: Call | Rewarding, answers: list[Any]) -> Begun | None:
+        """What is to be stored for one that is asked; None where it has its answer, such as an error, or is stale."""
+        try:
+            if isinstance(asked, Rewarding):
+                return Begun(i, QueuedRequest(asked), None)
+            if self._turns.needed:
+                return Begun(i, QueuedRequest(self._turns.task(asked)), None)
+            if asked.costs is not None:
+                raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
+            entry = self._decider.decide(asked)
+            shown = _shown(entry)
+            if entry.rows:
+                return Begun(i, QueuedRequest(Entering(entry.rows, entry.basis)), shown)
+            answers[i] = shown
+            return None
+        except Exception as error:
+            answers[i] = error
+            return None
+
+    def _settle(self, begun: list[Begun], answers: list[Any]) -> None:
+        """Store all that has begun. The answers are made before, so nothing is left to do when the disk has it."""
+        try:
+            self.ledger.committer.settle([one.request for one in begun])
+        except Exception as refusal:  # of the disk, or the ledger is closed: of all that have no error of their own
+            for one in begun:
+                one.request.error = one.request.error or refusal
+        for i, request, shown in begun:
+            if request.error is not None:
+                answers[i] = request.error
+            elif shown is not None:
+                answers[i] = shown
             else:
-                return _shown(entry.choice, [row["id"] for row in entry.rows])
-        raise OSError(
+                answers[i] = _shown(request.result) if isinstance(request.result, Entry) else request.result
+
+    def _too_often(self) -> OSError:
+        return OSError(
             f"the ledger in {self.ledger.database.where} was changed {TRIES} times while this decision was made "
             f"(arms, shadows, erasures): nothing of the call is there. Call again, and change it less often"
         )
-
-    def _decided(self, call: Call) -> Entry:
-        """The decision, which is stored. Raises Stale where the ledger is not the one that this process knows."""
-        if self._turns.needed:
-            return self._turns.decide(call)
-        if call.costs is not None:
-            raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
-        entry = self._decider.decide(call)
-        self.ledger.committer.enter(entry.rows, entry.lessons, basis=entry.basis)
-        return entry
 
     @overload
     def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
@@ -267,9 +314,10 @@ class Live:
         complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward outside `reward_range`. One
         that the model refuses nevertheless is stored and counted in `refused`, and never learnt.
         """
-        answer = self.ledger.reward(id, r, time, part=part)
-        self._hear()
-        return answer
+        task, many = self.ledger.rewarding(id, r, time, part)
+        answers = _given(self._answered([task])[0]) if task.sent else []
+        self._learner.warn(stacklevel=2)
+        return answers if many else answers[0]
 
     def correct(self, id: str | int, r: float, *, part: str | None = None, time: Any = None) -> Answer:
         """Let another reward count in the place of the one that counts: 'counted', or 'known' where it does already.
@@ -286,11 +334,7 @@ class Live:
         return answer
 
     def _hear(self) -> None:
-        """Take the arms of which this process has heard, and say what the learner has to say.
-
-        What it has learnt is taken by the next decision.
-        """
-        self._learner.warn(stacklevel=3)
+        """Take the arms of which this process has heard. What it has learnt is taken by the next decision."""
         if self._learner.mark != self.ledger.database.mark:
             self._learner.attempt("looking", self._anew)
 
@@ -298,6 +342,7 @@ class Live:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
         batches = self._learner.learn()
         self._hear()
+        self._learner.warn(stacklevel=2)
         return batches
 
     def expire(self, now: Any = None, *, before: Any = None) -> int:
@@ -480,14 +525,22 @@ class Live:
             self._decider.rule.reseed()
 
 
-def _shown(choice: Choice, ids: list[str]) -> Shown | ShownMany:
-    """A choice that is in the ledger, as a user gets it."""
+def _shown(entry: Entry) -> Shown | ShownMany:
+    """A decision as a user gets it, once it is in the ledger."""
+    choice, ids = entry.choice, entry.ids
     names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z, choice.learnt)
     if choice.request.single:
         place = int(choice.arm)
         return Shown(place if names is None else names[place], *more, ids[0], place)
     arms = choice.arm if names is None else np.array([names[arm] for arm in choice.arm])
     return ShownMany(arms, *more, tuple(ids), choice.arm)
+
+
+def _given(answer: Any) -> Any:
+    """An answer. Raises it where it is an error."""
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _which(stands: Taught, of: str) -> Bandit:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from dither.deciding.answers import OneOrMany
+    from dither.log.database import committing
     from dither.log.record import RecordedOneOrMany
 
 _TOGETHER = 10_000  # pending decisions that are read together
@@ -245,6 +246,12 @@ class Ledger:
         not a finite number or lies outside `reward_range`, and for a part that is empty or not one of `parts`; OSError
         where the database refuses. Nothing has changed then.
         """
+        task, many = self.rewarding(id, r, time, part)
+        answers = self.committer.submit(task) if task.sent else []
+        return answers if many else answers[0]
+
+    def rewarding(self, id: Any, r: Any, time: Any, part: str | None) -> "tuple[committing.Rewarding, bool]":
+        """What `reward` asks the committer for, and whether it was asked for lists. Raises what is wrong by itself."""
         from dither.log.database import committing, rewarding
 
         many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
@@ -255,13 +262,11 @@ class Ledger:
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
         at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        texts = [id_text(one) for one in ids]
         sent = [
-            rewarding.Sent(i, reward_rules.finite(one, f"for decision {i!r}"), part, at)
-            for i, one in zip(texts, rs, strict=True)
+            rewarding.Sent(text := id_text(one), reward_rules.finite(of, f"for decision {text!r}"), part, at)
+            for one, of in zip(ids, rs, strict=True)
         ]
-        answers = self.committer.submit(committing.Rewarding(sent)) if sent else []
-        return answers if many else answers[0]
+        return committing.Rewarding(sent), many
 
     @property
     def troubles(self) -> list[Trouble]:

@@ -76,18 +76,22 @@ class Rewarding(NamedTuple):
     sent: list[rewarding.Sent]
 
 
+Task: TypeAlias = Entering | Deciding | Rewarding
+
+
 @dataclass(eq=False, slots=True)
 class QueuedRequest:
     """What a call asks for, and what became of it. One of `result` and `error` is set when it is done."""
 
-    task: Entering | Deciding | Rewarding
+    task: Task
     done: bool = False
-    result: Any = None
+    result: Any = None  # what became of each reward, or the result of `Deciding`
     error: BaseException | None = None
+    number: int = 0  # of the commit that the disk must have, by `Home.written`; 0: none
 
-    def end(self, result: Any = None, error: BaseException | None = None) -> None:
+    def end(self, result: Any = None, error: BaseException | None = None, number: int = 0) -> None:
         """The request is done."""
-        self.result, self.error, self.done = result, error, True
+        self.result, self.error, self.number, self.done = result, error, number, True
 
 
 class Committer:
@@ -127,49 +131,54 @@ class Committer:
                 f"ledger in memory belongs to one process. Give it a file or a database"
             )
 
-    def enter(self, rows: Rows, lessons: Rows | None = None, *, basis: DecisionBasis | None = None) -> None:
+    def enter(self, rows: Rows) -> None:
         """Record rows that `record.Recorder` made. They are all there when this returns, or none is.
 
-        lessons : for each row, what its reward teaches (`record.lessons`); basis : of the decisions
-
-        Raises ValueError for an id that a decision has; Stale where the ledger is not the one of the basis.
+        Raises ValueError for an id that a decision has, and for what the table cannot hold.
         """
-        values = self.values(rows, lessons)
+        values = [entering.IN_ORDER(record.stored(row)) for row in rows]
         if values:
-            self.submit(Entering(values, basis))
+            self.submit(Entering(values))
 
-    def values(self, rows: Rows, lessons: Rows | None) -> list[tuple[Any, ...]]:
-        """What the table holds of rows, in the order of its columns. Raises ValueError for what it cannot hold."""
-        each: Sequence[Mapping[str, Any] | None] = lessons or [None] * len(rows)
-        stored = [record.stored(row, lesson=one) for row, one in zip(rows, each, strict=True)]
-        return [entering.IN_ORDER(row) for row in stored]
-
-    def submit(self, task: Entering | Deciding | Rewarding) -> Any:
+    def submit(self, task: Task) -> Any:
         """Wait until it is committed and on the disk; -> what became of each reward, or the result of `Deciding`."""
-        self.begun()
         mine = QueuedRequest(task)
-        self._queue.append(mine)  # one step for all threads, as the interpreter runs it
-        while not mine.done:
-            with self.turn:
-                if not mine.done:
-                    self._next(mine)
+        self.settle([mine])
         if mine.error is not None:
             raise mine.error
-        result, number = mine.result
-        self._home.reach(number)  # the next transaction goes on meanwhile
-        if self._flush is not None:
-            self._flush.due()
-        return result
+        return mine.result
 
-    def _next(self, mine: QueuedRequest) -> None:
+    def settle(self, mine: list[QueuedRequest]) -> None:
+        """Return when each of one or more requests is refused, or committed and on the disk. It says so itself.
+
+        Raises OSError where the disk refuses the sync, and ValueError where the ledger is closed.
+        """
+        self.begun()
+        self._queue.extend(mine)  # one step for all threads, as the interpreter runs it
+        last = mine[-1]  # it is committed with the others, or after them
+        while not last.done:
+            with self.turn:
+                if not last.done:
+                    self._next(mine)
+        number, done = mine[0].number, mine[0].error is None
+        if len(mine) > 1:
+            number, done = max(one.number for one in mine), any(one.error is None for one in mine)
+        if done:
+            self._home.reach(number)  # the next transaction goes on meanwhile
+            if self._flush is not None:
+                self._flush.due()
+
+    def _next(self, mine: list[QueuedRequest]) -> None:
         """Commit what is in the queue. An error that does not belong to one request ends all of them."""
-        requests, self._queue[:MOST] = self._queue[:MOST], []
+        requests = self._queue[:MOST]
+        del self._queue[: len(requests)]  # not what came meanwhile
         try:
             self.commit(requests)
         except BaseException as error:
             for request in requests:
                 if not request.done:
-                    request.end(error=error if request is mine or isinstance(error, Exception) else _interrupted(error))
+                    belongs = isinstance(error, Exception) or any(request is one for one in mine)
+                    request.end(error=error if belongs else _interrupted(error))
             if not isinstance(error, Exception):
                 raise
 
@@ -200,7 +209,7 @@ class Committer:
             self._home.wipe()
         finally:
             for request, (result, error) in zip(requests, ended, strict=True):
-                request.end((result, number), error)
+                request.end(result, error, number)
 
     def _alone(self, requests: list[QueuedRequest]) -> None:
         """One transaction for each, so that each has its own error."""
@@ -305,7 +314,7 @@ class Committer:
             rest += rows[1:]
         self._home.many(connection, entering.INSERT, entering.COLUMNS, rest)
 
-    def _twice(self, task: Entering | Deciding | Rewarding) -> ValueError:
+    def _twice(self, task: Task) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""
         ids = [row[0] for row in task.rows] if isinstance(task, Entering) else []
         ids = task.ids if isinstance(task, Deciding) else ids
