@@ -14,6 +14,7 @@ from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.features import Catalogue
 from dither.live import opening, settling, turns
+from dither.live.awaiting import Desk
 from dither.live.deciding import Entry, Kept
 from dither.live.learner import Pace
 from dither.live.requests import Call
@@ -154,6 +155,7 @@ class Live:
         opening.bandit("bandit", bandit, or_none="None")
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
+        self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
@@ -316,6 +318,63 @@ class Live:
         """
         task, many = self.ledger.rewarding(id, r, time, part)
         answers = _given(self._answered([task])[0]) if task.sent else []
+        self._learner.warn(stacklevel=2)
+        return answers if many else answers[0]
+
+    @overload
+    async def achoose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
+    @overload
+    async def achoose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    @overload
+    async def achoose(
+        self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]
+    ) -> "ShownById": ...
+    @overload
+    async def achoose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
+    @overload
+    async def achoose(
+        self, context: Batch | Sequence[Record], arms: Any = None, **more: Unpack[Details]
+    ) -> ShownMany: ...
+    @overload
+    async def achoose(self, context: Any, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
+    async def achoose(
+        self,
+        context: Any = None,
+        arms: Any = None,
+        *,
+        mask: Any = None,
+        values: Any = None,
+        minimum: Any = None,
+        baseline: Any = None,
+        costs: Any = None,
+        id: Any = None,
+        time: Any = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Shown | ShownMany:
+        """`choose` for an event loop: the same arguments and answers. The loop goes on meanwhile.
+
+        Threads of this object decide, write and wait for the disk (`live.awaiting`). What many tasks ask for at once is
+        one transaction. The arrays that are passed must stay as they are until it returns.
+
+        Where the task is cancelled, or waits no longer by `asyncio.timeout`, the decision is stored whole, as one that
+        nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
+        have to know which it was.
+        """
+        call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        return await self._desk.ask(call)
+
+    @overload
+    async def areward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
+    @overload
+    async def areward(self, id: Many, r: Any, time: Any = None, *, part: str | None = None) -> list[Answer]: ...
+    async def areward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Answer | list[Answer]:
+        """`reward` for an event loop: the same arguments and answers. The loop goes on meanwhile.
+
+        Where the task is cancelled, all rewards of the call are taken, or none of them is. Send them again: those that
+        were taken are 'known'.
+        """
+        task, many = self.ledger.rewarding(id, r, time, part)
+        answers = await self._desk.ask(task) if task.sent else []
         self._learner.warn(stacklevel=2)
         return answers if many else answers[0]
 
@@ -521,6 +580,7 @@ class Live:
     def _forked(self) -> None:
         """In the child of a fork: locks of its own, and draws of its own."""
         self._refreshing = threading.Lock()
+        self._desk.begin()
         if self._decider.rule is not None:
             self._decider.rule.reseed()
 
