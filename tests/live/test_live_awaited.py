@@ -220,3 +220,34 @@ def test_a_child_has_threads_of_its_own(tmp_path):
     os.waitpid(child, 0)
     assert set(live.read().frame["id"]) == {"parent", "child"}
     # seen red: a child that believes in the threads of its parent (it waits for ever)
+
+
+def test_one_who_leaves_takes_no_answer_from_the_others():
+    """All that is asked while the threads are busy is answered together."""
+    groups, gates = [], [threading.Event(), threading.Event()]
+
+    def answered(asked):
+        groups.append(asked)
+        assert gates["late" in asked].wait(60)
+        return [one.upper() for one in asked]
+
+    desk = awaiting.Desk(answered)
+
+    async def calls():
+        first = []
+        for i in range(awaiting.THREADS):
+            first.append(asyncio.ensure_future(desk.ask(f"{i}")))
+            while len(groups) <= i:
+                await asyncio.sleep(0.001)
+        late = [asyncio.ensure_future(desk.ask(one)) for one in ("gone", "late", "stays")]
+        await asyncio.sleep(0)
+        gates[0].set()
+        while "late" not in groups[-1]:
+            await asyncio.sleep(0.001)
+        late[0].cancel()
+        gates[1].set()
+        return await asyncio.gather(*late[1:], *first)
+
+    assert asyncio.run(calls())[:2] == ["LATE", "STAYS"]
+    assert groups[-1] == ["gone", "late", "stays"]
+    # seen red: an answer that is given to who has left, which raises
