@@ -1,13 +1,10 @@
 """`Live`: a bandit and its ledger, one object. A decision is stored before it is returned; a reward is learnt once."""
 
-import dataclasses
 import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
@@ -15,13 +12,13 @@ from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.features import Catalogue
 from dither.live import opening, settling, turns
 from dither.live.awaiting import Desk
-from dither.live.deciding import Entry, Kept
+from dither.live.deciding import Kept, Shown, ShownMany
 from dither.live.learner import Pace
 from dither.live.requests import Call
 from dither.live.taught import Taught
-from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
+from dither.log import Ledger, Logged, Pending
 from dither.log.database import lessons
-from dither.log.database.committing import Entering, QueuedRequest, Rewarding, Stale
+from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.reward_rules import Answer, Many
 from dither.log.terms import NewTerms
@@ -40,22 +37,6 @@ class Details(Wishes, total=False):
     extra: Mapping[str, Any] | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Shown(Recorded):
-    """A decision that is in the ledger."""
-
-    arm: Any  # the id of the arm where ids were given, else its position
-    place: int = -1  # the position of the arm in the request; with disjoint slots its slot
-
-
-@dataclasses.dataclass(frozen=True)
-class ShownMany(RecordedMany):
-    """Decisions that are in the ledger."""
-
-    arm: Any  # (B,) as of `Shown`
-    place: Any = None  # (B,) as of `Shown`
-
-
 if TYPE_CHECKING:
 
     class ShownById(Shown):
@@ -72,14 +53,6 @@ if TYPE_CHECKING:
         z: Any
         id: Any
         place: Any
-
-
-class Begun(NamedTuple):
-    """What is to be stored for something that was asked."""
-
-    place: int  # among all that was asked together
-    request: QueuedRequest
-    shown: Shown | ShownMany | None  # the answer, once it is stored; None: it is made of the result of the request
 
 
 class Live:
@@ -249,53 +222,47 @@ class Live:
         nobody has seen it.
         """
         self._look()
-        answers: list[Any] = [Stale()] * len(asked)
+        answers: list[Any] = [None] * len(asked)
+        left: Sequence[int] = range(len(asked))
         for again in range(TRIES):
             if again:
                 self._anew()
-            left = [i for i, one in enumerate(answers) if isinstance(one, Stale)]
-            begun = [one for i in left if (one := self._begun(i, asked[i], answers)) is not None]
-            if begun:
-                self._settle(begun, answers)
-            if not any(isinstance(one, Stale) for one in answers):
+            begun = [self._begun(asked[i]) for i in left]
+            self._settle(begun)
+            for i, one in zip(left, begun, strict=True):
+                answers[i] = one.result if one.error is None else one.error
+            left = [i for i in left if isinstance(answers[i], Stale)]
+            if not left:
                 break
-        if any(isinstance(one, Rewarding) for one in asked):
+        for i in left:
+            answers[i] = self._too_often()
+        if self._learner.mark != self.ledger.database.mark and any(isinstance(one, Rewarding) for one in asked):
             self._hear()
-        return [self._too_often() if isinstance(one, Stale) else one for one in answers]
+        return answers
 
-    def _begun(self, i: int, asked: Call | Rewarding, answers: list[Any]) -> Begun | None:
-        """What is to be stored for one that is asked; None where it has its answer, such as an error, or is stale."""
+    def _begun(self, asked: Call | Rewarding) -> QueuedRequest:
+        """What is to be stored. It is done already where it was refused, and where nothing is to be stored."""
         try:
             if isinstance(asked, Rewarding):
-                return Begun(i, QueuedRequest(asked), None)
+                return QueuedRequest(asked)
             if self._turns.needed:
-                return Begun(i, QueuedRequest(self._turns.task(asked)), None)
+                return QueuedRequest(self._turns.task(asked))
             if asked.costs is not None:
                 raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
-            entry = self._decider.decide(asked)
-            shown = _shown(entry)
-            if entry.rows:
-                return Begun(i, QueuedRequest(Entering(entry.rows, entry.basis)), shown)
-            answers[i] = shown
-            return None
+            decided = self._decider.decide(asked)
         except Exception as error:
-            answers[i] = error
-            return None
+            return QueuedRequest(None, done=True, error=error)
+        return QueuedRequest(decided) if decided.rows else QueuedRequest(None, done=True, result=decided.result)
 
-    def _settle(self, begun: list[Begun], answers: list[Any]) -> None:
-        """Store all that has begun. The answers are made before, so nothing is left to do when the disk has it."""
-        try:
-            self.ledger.committer.settle([one.request for one in begun])
-        except Exception as refusal:  # of the disk, or the ledger is closed: of all that have no error of their own
-            for one in begun:
-                one.request.error = one.request.error or refusal
-        for i, request, shown in begun:
-            if request.error is not None:
-                answers[i] = request.error
-            elif shown is not None:
-                answers[i] = shown
-            else:
-                answers[i] = _shown(request.result) if isinstance(request.result, Entry) else request.result
+    def _settle(self, begun: list[QueuedRequest]) -> None:
+        """Store what is to be stored. All answers are made by then, so nothing is left to do when the disk has them."""
+        waiting = [one for one in begun if not one.done]
+        if waiting:
+            try:
+                self.ledger.committer.settle(waiting)
+            except Exception as refusal:  # of the disk, or the ledger is closed: of all without an error of their own
+                for one in waiting:
+                    one.error = one.error or refusal
 
     def _too_often(self) -> OSError:
         return OSError(
@@ -583,17 +550,6 @@ class Live:
         self._desk.begin()
         if self._decider.rule is not None:
             self._decider.rule.reseed()
-
-
-def _shown(entry: Entry) -> Shown | ShownMany:
-    """A decision as a user gets it, once it is in the ledger."""
-    choice, ids = entry.choice, entry.ids
-    names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z, choice.learnt)
-    if choice.request.single:
-        place = int(choice.arm)
-        return Shown(place if names is None else names[place], *more, ids[0], place)
-    arms = choice.arm if names is None else np.array([names[arm] for arm in choice.arm])
-    return ShownMany(arms, *more, tuple(ids), choice.arm)
 
 
 def _given(answer: Any) -> Any:

@@ -25,7 +25,7 @@ from dither.deciding.budget import Budgets, checked, described, of_description
 from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.live import beside, requests
-from dither.live.deciding import Decider, Entry
+from dither.live.deciding import Decider
 from dither.live.requests import Call
 from dither.log import Ledger, record, schema
 from dither.log.database import keeping, lessons, spending
@@ -80,11 +80,11 @@ class Turns:
         self.needed = bool(self.budgets) or self.decider.bandit.baseline is not None
 
     def task(self, call: Call) -> Deciding:
-        """One request, or B, which is decided when the committer does it. Its result is the `Entry`."""
+        """One request, or B, which is decided when the committer does it."""
         begun = self.decider.begun(call)
         home, bandit = self._home, self.decider.bandit
 
-        def decided(connection: Any) -> tuple[Entering, Entry]:
+        def decided(connection: Any) -> Entering:
             spending.hold(connection, home)
             with self.decider.lock:
                 request = self.decider.request(begun, call)
@@ -98,7 +98,7 @@ class Turns:
             spending.spend(connection, home, amounts)
             if sums is not None:
                 spending.put_rounds(connection, home, erased, _array(sums))
-            return Entering(entry.rows, entry.basis), entry
+            return entry
 
         ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
         return Deciding(decided, [str(one) for one in ids])

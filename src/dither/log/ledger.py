@@ -254,19 +254,20 @@ class Ledger:
         """What `reward` asks the committer for, and whether it was asked for lists. Raises what is wrong by itself."""
         from dither.log.database import committing, rewarding
 
-        many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
         self._names(part)
-        if many and np.ndim(r) != 1:
+        at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
+        if isinstance(id, str) or not (isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0):
+            text = id_text(id)
+            return committing.Rewarding([rewarding.Sent(text, reward_rules.finite(r, text), part, at)]), False
+        if np.ndim(r) != 1:
             raise ValueError(f"give one reward for each id: {len(id)} ids, got {r!r}")
-        ids, rs = (list(id), list(r)) if many else ([id], [r])
+        ids, rs = list(map(id_text, id)), list(r)
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
-        at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        sent = [
-            rewarding.Sent(text := id_text(one), reward_rules.finite(of, f"for decision {text!r}"), part, at)
-            for one, of in zip(ids, rs, strict=True)
-        ]
-        return committing.Rewarding(sent), many
+        each = zip(ids, rs, strict=True)
+        return committing.Rewarding(
+            [rewarding.Sent(text, reward_rules.finite(one, text), part, at) for text, one in each]
+        ), True
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -292,7 +293,7 @@ class Ledger:
         if part is not None:
             self._names(part)
         at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        r = reward_rules.finite(r, f"for decision {id!r}")
+        r = reward_rules.finite(r, id)
         sent = rewarding.Sent(id_text(id), r, part, at, corrects=True)
         (answer,) = self.committer.submit(committing.Rewarding([sent]))
         return answer

@@ -57,6 +57,7 @@ class Entering(NamedTuple):
 
     rows: list[tuple[Any, ...]]  # in the order of `entering.COLUMNS`
     basis: DecisionBasis | None = None  # None: nothing of the ledger
+    result: Any = None  # of the request, once they are there
 
 
 class Deciding(NamedTuple):
@@ -66,7 +67,7 @@ class Deciding(NamedTuple):
     TypeError or LookupError, it must have written nothing.
     """
 
-    decide: Callable[[sa.Connection], tuple[Entering, Any]]  # -> what to enter, and a result
+    decide: Callable[[sa.Connection], Entering]
     ids: list[str]  # those that the user has given
 
 
@@ -83,9 +84,9 @@ Task: TypeAlias = Entering | Deciding | Rewarding
 class QueuedRequest:
     """What a call asks for, and what became of it. One of `result` and `error` is set when it is done."""
 
-    task: Task
+    task: Task | None  # None: there was nothing to ask for
     done: bool = False
-    result: Any = None  # what became of each reward, or the result of `Deciding`
+    result: Any = None  # what became of each reward, or the result of what was entered
     error: BaseException | None = None
     number: int = 0  # of the commit that the disk must have, by `Home.written`; 0: none
 
@@ -141,7 +142,7 @@ class Committer:
             self.submit(Entering(values))
 
     def submit(self, task: Task) -> Any:
-        """Wait until it is committed and on the disk; -> what became of each reward, or the result of `Deciding`."""
+        """Wait until it is committed and on the disk; -> what became of each reward, or the result of decisions."""
         mine = QueuedRequest(task)
         self.settle([mine])
         if mine.error is not None:
@@ -250,17 +251,27 @@ class Committer:
         self, requests: list[QueuedRequest], teacher: Teacher | None
     ) -> list[tuple[Any, Exception | None]]:
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
-        new = [request.task for request in requests if isinstance(request.task, Entering)]
-        paid = [(i, request.task.sent) for i, request in enumerate(requests) if isinstance(request.task, Rewarding)]
+        new: list[Entering] = []
+        paid: list[tuple[int, list[rewarding.Sent]]] = []
+        turns: list[tuple[int, Deciding]] = []
+        for i, request in enumerate(requests):
+            task = request.task
+            if isinstance(task, Entering):
+                new.append(task)
+                ended[i] = task.result, None
+            elif isinstance(task, Rewarding):
+                paid.append((i, task.sent))
+            elif task is not None:
+                turns.append((i, task))
         self._taught = teacher is not None
         with self._home.writing(later=True) as connection:
             batch, taught = None, []
             if teacher is not None:
                 batch = self._blamed(teacher.before, connection, rewards=bool(paid))
-            for i, request in enumerate(requests):  # first, as they lock
-                if isinstance(request.task, Deciding):
-                    ended[i] = self._decided(connection, request.task)
-            self._insert(connection, new)
+            for i, turn in turns:  # first, as they lock
+                ended[i] = self._decided(connection, turn)
+            if new:
+                self._insert(connection, new)
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
                 judge = rewarding.Judge(connection, self._home, ids)
@@ -273,7 +284,8 @@ class Committer:
                     else:
                         ended[i] = [judge.answer(one) for one in sent], None
                 rewarding.insert(connection, self._home, judge.rows, batch)
-                rewarding.insert(connection, self._home, judge.later)
+                if judge.later:
+                    rewarding.insert(connection, self._home, judge.later)
                 taught = judge.taught
             if teacher is not None:
                 self._blamed(teacher.within, connection, taught)
@@ -290,11 +302,11 @@ class Committer:
     def _decided(self, connection: sa.Connection, task: Deciding) -> tuple[Any, Exception | None]:
         """Decide and enter; -> the result, or the error of a request that was refused before it wrote anything."""
         try:
-            new, result = task.decide(connection)
+            new = task.decide(connection)
         except (ValueError, TypeError, LookupError) as error:
             return None, error
         self._insert(connection, [new])
-        return result, None
+        return new.result, None
 
     def _insert(self, connection: sa.Connection, new: list[Entering]) -> None:
         """Insert decisions. Raises Stale where the ledger has other marks than their basis.
@@ -303,7 +315,7 @@ class Committer:
         """
         rest: list[tuple[Any, ...]] = []
         compared: set[DecisionBasis] = set()
-        for rows, basis in new:
+        for rows, basis, _ in new:
             if basis is None or basis in compared or not rows:
                 rest += rows
                 continue
@@ -312,9 +324,10 @@ class Committer:
                 raise Stale
             compared.add(basis)
             rest += rows[1:]
-        self._home.many(connection, entering.INSERT, entering.COLUMNS, rest)
+        if rest:
+            self._home.many(connection, entering.INSERT, entering.COLUMNS, rest)
 
-    def _twice(self, task: Task) -> ValueError:
+    def _twice(self, task: Task | None) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""
         ids = [row[0] for row in task.rows] if isinstance(task, Entering) else []
         ids = task.ids if isinstance(task, Deciding) else ids
