@@ -4,7 +4,7 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
@@ -12,8 +12,9 @@ from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.features import Catalogue
 from dither.live import opening, settling, turns
 from dither.live.awaiting import Desk
+from dither.live.background import Background
 from dither.live.deciding import Kept, Shown, ShownMany
-from dither.live.learner import Pace
+from dither.live.learner import BESIDE, Pace
 from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
@@ -64,7 +65,8 @@ class Live:
     bandit : the bandit as it begins. A ledger keeps it, so it may be left out later; another one is refused. The call
         that made it when the default was another preset goes on with the settings of the ledger
     learn : whether this process may learn. Of several that may, one learns at a time; the others decide from its
-        snapshots and learn when it stops
+        snapshots and learn when it stops. "background": it learns in a thread beside the calls, so `reward` returns
+        before its reward is learnt
     catalogue : arms by id (`dither.Catalogue`), for `choose(context, arms=ids)`. The ledger keeps it, with every later
         change, for all processes; so it may be left out later. Disjoint slots grow with it
     shadow : a bandit that does not act; its probabilities are logged as `judged`. The ledger keeps it too
@@ -98,7 +100,7 @@ class Live:
         home: Any = None,
         *,
         bandit: Bandit | None = None,
-        learn: bool = True,
+        learn: bool | Literal["background"] = True,
         catalogue: Catalogue | None = None,
         shadow: Bandit | None = None,
         shadow_learns: bool = True,
@@ -152,7 +154,11 @@ class Live:
         except BaseException:
             database.close()
             raise
-        self.ledger.committer.teacher = self._learner
+        self._background = Background(self._learner, refresh_seconds) if learn == BESIDE else None
+        if self._background is None:
+            self.ledger.committer.teacher = self._learner
+        else:
+            self._background.call()
         forks.tell(self)
 
     @property
@@ -236,7 +242,9 @@ class Live:
                 break
         for i in left:
             answers[i] = self._too_often()
-        if self._learner.mark != self.ledger.database.mark and any(isinstance(one, Rewarding) for one in asked):
+        if any(isinstance(one, Rewarding) for one in asked):
+            if self._background is not None:
+                self._background.call()
             self._hear()
         return answers
 
@@ -279,9 +287,10 @@ class Live:
 
         id, r, time, part : as for `log.Ledger.reward`; lists are taken, and learnt, together
 
-        Where this process learns, what counted is learnt when this returns; with `parts`, the sum of a decision that is
-        complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward outside `reward_range`. One
-        that the model refuses nevertheless is stored and counted in `refused`, and never learnt.
+        Where this process learns, and not in the background, what counted is learnt when this returns; with `parts`,
+        the sum of a decision that is complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward
+        outside `reward_range`. One that the model refuses nevertheless is stored and counted in `refused`, and never
+        learnt.
         """
         task, many = self.ledger.rewarding(id, r, time, part)
         answers = _given(self._answered([task])[0]) if task.sent else []
@@ -511,6 +520,9 @@ class Live:
         """Write a snapshot, let another process learn, and close the ledger."""
         try:
             if not self.ledger.closed:
+                if self._background is not None:
+                    self._background.close()
+                    self._learner.beside()
                 self._learner.close()
         finally:  # also where the database cannot be reached: then the lease ends by itself
             if self._keeper is not None:
@@ -548,6 +560,8 @@ class Live:
         """In the child of a fork: locks of its own, and draws of its own."""
         self._refreshing = threading.Lock()
         self._desk.begin()
+        if self._background is not None:
+            self._background.begin()
         if self._decider.rule is not None:
             self._decider.rule.reseed()
 
