@@ -15,7 +15,7 @@ import selectors
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +116,15 @@ class Home:
         how = "mode=ro" if Path(f"{self.file}-wal").exists() else "immutable=1"
         return sqlite3.connect(f"{self.file.as_uri()}?{how}", uri=True, **settings)
 
-    def writing(self, *, later: bool = False) -> "Writing":
+    def writing(self, *, later: bool = False, alone: bool = False) -> "Writing":
         """A transaction that writes. It is committed, and on the disk, when the block ends without an error.
 
         later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
+        alone : in PostgreSQL each statement is a transaction of its own, so that one statement is one round trip
         """
-        return Writing(self, later)
+        return Writing(self, later, alone)
 
-    def _begun(self) -> sa.Connection:
+    def _begun(self, alone: bool) -> sa.Connection:
         """A transaction that writes. Until it has ended, no other thread has one."""
         if self._sealed:
             raise refusals.sealed(self.where)
@@ -135,6 +136,8 @@ class Home:
                 driver = self.driver(connection)
                 if not self.postgres:
                     driver.execute("BEGIN IMMEDIATE")  # by SQLAlchemy it takes twice as long
+                elif alone:
+                    driver.autocommit = True
                 elif not self._wait:  # for this transaction, as a pooler may give the session to others
                     driver.execute("SET LOCAL synchronous_commit = off")
                 if self._journal is not None:
@@ -152,6 +155,8 @@ class Home:
         """Commit, or take all back where the block has raised; -> the number of the commit, 0 where it has none."""
         try:
             try:
+                if self.postgres:
+                    self._not_alone(connection)
                 if error is None:
                     (connection if connection.in_transaction() else self.driver(connection)).commit()
             except BaseException as reason:
@@ -167,6 +172,15 @@ class Home:
             return self._journal.wrote() if self._journal is not None else 0
         finally:
             self._lock.release()
+
+    def _not_alone(self, connection: sa.Connection) -> None:
+        """Let statements be parts of transactions again. A connection that refuses, as it is lost, is given up."""
+        driver = self.driver(connection)
+        if driver.autocommit:
+            try:
+                driver.autocommit = False
+            except self._driver.Error:
+                connection.invalidate()
 
     def _taken_back(self, connection: sa.Connection, error: BaseException) -> None:
         self._give_back(connection)
@@ -370,6 +384,17 @@ class Home:
         cursor = self.driver(connection).execute(text, [parameters[name] for name in names])
         return cursor.fetchall() if cursor.description is not None else []
 
+    def stored(self, connection: sa.Connection, statements: Mapping[bool, Any], values: Mapping[str, Any]) -> bool:
+        """Run a statement that stores a row, or none where a column that each row has is null; -> whether it did.
+
+        statements : the one where calls wait for the disk (True), and the one where they do not
+        """
+        try:
+            self.quick(connection, statements[self._wait], **values)
+        except self._driver.errors.NotNullViolation:
+            return False
+        return True
+
     def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
         """Insert rows, with their values in the order of the columns; -> what the statement returns for a single row.
 
@@ -542,16 +567,16 @@ class Home:
 class Writing:
     """The block of a transaction that writes (`Home.writing`). As a generator it would take as long as SQLite does."""
 
-    __slots__ = ("_connection", "_home", "_later")
+    __slots__ = ("_alone", "_connection", "_home", "_later")
 
-    def __init__(self, home: Home, later: bool) -> None:
-        self._home, self._later = home, later
+    def __init__(self, home: Home, later: bool, alone: bool) -> None:
+        self._home, self._later, self._alone = home, later, alone
         self._connection: sa.Connection | None = None  # None: the block is part of another one (`Home.together`)
 
     def __enter__(self) -> sa.Connection:
         if (mine := self._home._mine()) is not None:
             return mine
-        self._connection = self._home._begun()
+        self._connection = self._home._begun(self._alone)
         return self._connection
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:

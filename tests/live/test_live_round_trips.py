@@ -1,0 +1,73 @@
+"""How often a call waits for a server of PostgreSQL, and that a decision which is stored in one step is whole."""
+
+import contextlib
+import tempfile
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+import dither
+from dither.log.database import sql_tables
+
+pytestmark = pytest.mark.usefixtures("closing")
+X = np.eye(3)
+
+
+def begin(**settings):
+    return dither.LinFP(**{"dim": 3, "lam": 1.0, "floor": 0.3, "seed": 0} | settings)
+
+
+def driver(live):
+    home = live.ledger.database
+    return home.driver(home._writer)
+
+
+@contextlib.contextmanager
+def answers(live):
+    """How often the server says that it is ready, in the block: a list of one number."""
+    number = [0]
+    with tempfile.TemporaryFile() as file:
+        driver(live).pgconn.trace(file.fileno())
+        yield number
+        driver(live).pgconn.untrace()
+        file.seek(0)
+        number[0] = file.read().count(b"ReadyForQuery")
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_decision_is_one_round_trip(postgres, wait):
+    live = dither.Live(postgres.url(), bandit=begin(), learn=False, wait=wait, refresh_seconds=1e6)
+    live.choose(X)
+    with answers(live) as number:
+        d = live.choose(X, ["a", "b", "c"], extra={"user": "u1"})
+    assert number == [1]
+    assert not driver(live).autocommit
+    row = live.read().frame.row(1, named=True)
+    assert (row["id"], row["propensity"], row["user"]) == (d.id, d.propensity, "u1")
+    with pytest.raises(ValueError, match="was given to a decision before"):
+        live.choose(X, id=d.id)
+    assert not driver(live).autocommit if live.ledger.database._writer is not None else True
+    assert live.reward(d.id, 1.0) == "counted"
+    # seen red: a transaction with a statement for its beginning and one for its end
+
+
+def test_a_decision_alone_is_made_again_where_the_ledger_has_changed(postgres):
+    url = postgres.url()
+    live = dither.Live(url, bandit=begin(), shadow=begin(lam=2.0), learn=False, refresh_seconds=1e6)
+    live.choose(X)
+    with dither.Live(url) as other:
+        other.replace_shadow(None)
+    d = live.choose(X)
+    frame = live.read().frame
+    assert list(frame["id"])[1:] == [d.id]
+    assert frame["judged"].to_list()[1] is None
+    # seen red: a row that is stored whatever the marks are
+
+
+def test_without_waiting_the_setting_is_that_of_one_transaction(postgres):
+    live = dither.Live(postgres.url(), bandit=begin(), learn=False, wait=False, refresh_seconds=1e6)
+    live.choose(X)
+    with live.ledger.database.reading() as connection:
+        assert connection.scalar(sa.text("SHOW synchronous_commit")) == "on"
+        assert connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.decisions)) == 1
