@@ -71,3 +71,50 @@ def test_without_waiting_the_setting_is_that_of_one_transaction(postgres):
     with live.ledger.database.reading() as connection:
         assert connection.scalar(sa.text("SHOW synchronous_commit")) == "on"
         assert connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.decisions)) == 1
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_reward_of_a_process_that_does_not_learn_is_one_round_trip(postgres, wait):
+    url = postgres.url()
+    live = dither.Live(url, bandit=begin(), learn=False, wait=wait, horizon=3600, refresh_seconds=1e6)
+    first, d = live.choose(X), live.choose(X)
+    live.reward(first.id, 1.0)  # from here on it knows the terms
+    with answers(live) as number:
+        assert live.reward(d.id, 0.5) == "counted"
+    assert number == [1]
+    assert not driver(live).autocommit
+    assert live.read().r.tolist() == [1.0, 0.5]
+    with dither.Live(url) as learner:
+        learner.learn()
+        assert learner.bandit.observations == 2
+        assert learner.to_bytes() == learner.replay().to_bytes()
+    # seen red: statements in turn
+
+
+def test_all_other_rewards_are_judged_by_the_rules(postgres):
+    """As in a file, where there is one road."""
+    answered = []
+    for home in (postgres.url(), None):
+        live = dither.Live(home, bandit=begin(), learn=False, horizon=3600, reward_range=(0, 1), refresh_seconds=1e6)
+        ids = [live.choose(X, time="2026-03-01T12:00").id for _ in range(5)]
+        said = [live.reward(ids[0], 1.0, "2026-03-01T12:01")]
+        live.change(reward_range=(0, 5), horizon=7200)
+        wide = live.choose(X, time="2026-03-01T12:00").id
+        calls = [(ids[1], 1.0, 1), (ids[1], 1.0, 1), (ids[1], 0.5, 1), (ids[2], 1.0, 61), (ids[0], 1.0, 61)]
+        calls += [(wide, 4.0, 119), (ids[3], 4.0, 1), ("nobody", 1.0, 1), (ids[3], 0.5, 2)]
+        for id, r, minutes in calls:
+            try:
+                said.append(live.reward(id, r, f"2026-03-01T{12 + minutes // 60}:{minutes % 60:02}"))
+            except (ValueError, LookupError) as error:
+                said.append(type(error))
+        live.erase([ids[4]])
+        with pytest.raises(LookupError, match="was erased"):
+            live.reward(ids[4], 1.0)
+        frame = live.read().frame
+        answered.append((said, frame["reward"].to_list(), frame["rewards"].to_list()))
+    assert answered[0] == answered[1]
+    assert answered[0][0] == [
+        *("counted", "counted", "known", "conflict", "late", "known", "counted"),
+        *(ValueError, LookupError, "counted"),
+    ]
+    # seen red: without the comparison of the terms; without the deadline; without the look for other rewards

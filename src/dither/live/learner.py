@@ -106,6 +106,14 @@ class Learner:
 
     # What the ledger calls, in its transactions
 
+    @property
+    def idle(self) -> bool:
+        """Whether this process leaves the rewards of a transaction to another one."""
+        if self._lease is not None or self._owner != os.getpid():
+            return False
+        now = time.monotonic()
+        return not self.pace.learns or now - self._asked < self.pace.lease_seconds / 4 or now < self._resting.until
+
     def before(self, connection: Any, *, rewards: bool) -> int | None:
         """Renew or check the lease, or take it where it is free.
 

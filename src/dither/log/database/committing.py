@@ -30,10 +30,14 @@ TRIES = 5  # of a transaction that crosses another one
 class Teacher(Protocol):
     """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written.
 
-    It takes part where there are rewards, and where the time `due` has come.
+    It takes part where there are rewards and it is not idle, and where the time `due` has come.
     """
 
     due: float  # by time.monotonic()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing to do where there are rewards."""
 
     def before(self, connection: sa.Connection, *, rewards: bool) -> int | None:
         """Called when a transaction has begun; -> the batch of its rewards; None: a later batch takes them."""
@@ -102,6 +106,7 @@ class Committer:
         """flush : syncs a file where calls do not wait for it."""
         self._home, self._flush = home, flush
         self.teacher: Teacher | None = None
+        self._terms: str | None = None  # of the decision whose reward came last
         self._taught = False  # whether it takes part in the transaction
         self._fault: Exception | None = None  # what it has raised there
         self.closed, self._owner = False, os.getpid()
@@ -226,7 +231,7 @@ class Committer:
         """One transaction, again without the teacher where its part of it fails."""
         rewards = any(isinstance(request.task, Rewarding) for request in requests)
         teacher = self.teacher
-        if teacher is not None and not rewards and time.monotonic() < teacher.due:
+        if teacher is not None and (teacher.idle if rewards else time.monotonic() < teacher.due):
             teacher = None
         self._fault = None
         try:
@@ -250,8 +255,14 @@ class Committer:
     def _transaction(
         self, requests: list[QueuedRequest], teacher: Teacher | None
     ) -> list[tuple[Any, Exception | None]]:
-        if teacher is None and self._home.postgres and self._stored_alone(requests):
-            return [(requests[0].task.result, None)]  # type: ignore[union-attr]
+        self._taught = teacher is not None
+        if teacher is None and self._home.postgres and len(requests) == 1:  # where it may be one round trip
+            task = requests[0].task
+            if isinstance(task, Entering) and len(task.rows) == 1 and task.basis is not None:
+                self._entered_alone(task.rows[0], task.basis)
+                return [(task.result, None)]
+            if isinstance(task, Rewarding) and len(task.sent) == 1 and self._counted_alone(task.sent[0]):
+                return [(["counted"], None)]
         ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
         new: list[Entering] = []
         paid: list[tuple[int, list[rewarding.Sent]]] = []
@@ -265,7 +276,6 @@ class Committer:
                 paid.append((i, task.sent))
             elif task is not None:
                 turns.append((i, task))
-        self._taught = teacher is not None
         with self._home.writing(later=True) as connection:
             batch, taught = None, []
             if teacher is not None:
@@ -288,23 +298,29 @@ class Committer:
                 rewarding.insert(connection, self._home, judge.rows, batch)
                 if judge.later:
                     rewarding.insert(connection, self._home, judge.later)
-                taught = judge.taught
+                taught, self._terms = judge.taught, judge.terms or self._terms
             if teacher is not None:
                 self._blamed(teacher.within, connection, taught)
         return ended
 
-    def _stored_alone(self, requests: list[QueuedRequest]) -> bool:
-        """Store a single decision in one round trip; -> whether that is all. Raises Stale as `_insert` does."""
-        task = requests[0].task
-        if len(requests) > 1 or not isinstance(task, Entering) or len(task.rows) > 1 or task.basis is None:
-            return False
-        self._taught, basis = False, task.basis
+    def _entered_alone(self, row: tuple[Any, ...], basis: DecisionBasis) -> None:
+        """Store a single decision in one round trip. Raises Stale as `_insert` does."""
         marks = {"changes_": basis.changes, "batch_": basis.batch, "mark_": basis.mark}
         with self._home.writing(later=True, alone=True) as connection:
-            values = dict(zip(entering.COLUMNS, task.rows[0], strict=True)) | marks
+            values = dict(zip(entering.COLUMNS, row, strict=True)) | marks
             if not self._home.stored(connection, entering.ALONE, values):
                 raise Stale
-        return True
+
+    def _counted_alone(self, sent: rewarding.Sent) -> bool:
+        """Take a single reward in one round trip; -> whether it counts. Else nothing is there, and rules must say."""
+        if self._terms is None or not rewarding.plain(sent, self._terms):
+            return False
+        values = {"id": sent.id, "reward": sent.reward, "time": sent.time, "terms": self._terms}
+        try:
+            with self._home.writing(later=True, alone=True) as connection:
+                return self._home.stored(connection, rewarding.ALONE, values)
+        except Twice:  # another process was quicker
+            return False
 
     def _blamed(self, step: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
         """A part of the transaction that is the teacher's. What it raises is its fault."""

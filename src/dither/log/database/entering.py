@@ -37,8 +37,8 @@ _SAME = sa.and_(  # whether the ledger has the marks of the basis
 )
 # a transaction of one statement, where a round trip costs: without an id, which each row must have, nothing is stored
 _ALONE = INSERT.values(id=sa.case((_SAME, sa.cast(sa.bindparam("id"), sa.Text))))
-_CARELESS = sa.literal_column("set_config('synchronous_commit', 'off', true) = 'off'", sa.Boolean)  # here alone
-ALONE = {True: _ALONE, False: INSERT.values(id=sa.case((_CARELESS & _SAME, sa.cast(sa.bindparam("id"), sa.Text))))}
+CARELESS = sa.literal_column("set_config('synchronous_commit', 'off', true) = 'off'", sa.Boolean)  # here alone
+ALONE = {True: _ALONE, False: INSERT.values(id=sa.case((CARELESS & _SAME, sa.cast(sa.bindparam("id"), sa.Text))))}
 IN_ORDER = operator.itemgetter(*COLUMNS)  # of what `record.stored` gives by name
 
 

@@ -385,15 +385,14 @@ class Home:
         return cursor.fetchall() if cursor.description is not None else []
 
     def stored(self, connection: sa.Connection, statements: Mapping[bool, Any], values: Mapping[str, Any]) -> bool:
-        """Run a statement that stores a row, or none where a column that each row has is null; -> whether it did.
+        """Run a statement that stores a row, or none, such as where what each row has would be null; -> whether it did.
 
         statements : the one where calls wait for the disk (True), and the one where they do not
         """
         try:
-            self.quick(connection, statements[self._wait], **values)
+            return bool(self.quick(connection, statements[self._wait], **values))
         except self._driver.errors.NotNullViolation:
             return False
-        return True
 
     def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
         """Insert rows, with their values in the order of the columns; -> what the statement returns for a single row.
