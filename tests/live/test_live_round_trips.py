@@ -8,7 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 import dither
+from dither import log
 from dither.log.database import sql_tables
+from ledgers import decision, features
 
 pytestmark = pytest.mark.usefixtures("closing")
 X = np.eye(3)
@@ -118,3 +120,17 @@ def test_all_other_rewards_are_judged_by_the_rules(postgres):
         *(ValueError, LookupError, "counted"),
     ]
     # seen red: without the comparison of the terms; without the deadline; without the look for other rewards
+
+
+def test_a_sum_of_parts_is_judged_as_a_sum(postgres):
+    """The range of a reward is that of the sum, so a reward with others beside it is no plain case."""
+    for home in (postgres.url(), None):
+        made = log.Ledger(home, reward_range=(0, 1))
+        for id in ("a", "b"):
+            made.record(decision(), X=features(0), id=id)
+        assert made.reward("a", 0.5) == "counted"
+        assert made.reward("b", 0.8, part="first") == "counted"
+        with pytest.raises(ValueError, match="the sum of its parts so far"):
+            made.reward("b", 0.7)
+        assert made.reward("b", 0.2) == "counted"
+    # seen red: without the look for other rewards
