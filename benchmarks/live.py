@@ -1,14 +1,17 @@
 """`Live` beside a bandit without a ledger: ratios in one process, and what four processes do on one file.
 
     python benchmarks/live.py                    ratios, four processes on one file
+    python benchmarks/live.py --sync-ms 5        four processes alone, where each sync takes at least 5 ms
     python benchmarks/live.py --million          only a million decisions: memory while they are pending, time to read
 
 K = 50 arms, d = 32. Ratios are of processor time, since machines are shared; what waits for the disk is real time. "no
 wait" is wait=False, where a commit does not wait for the disk. "shown" stores the features of the arm shown alone, as
 one does where the arms are known by id. "together" is 100 requests in one call, as group commit has them of threads.
+"awaited" is one thread with an event loop and many tasks, each of which awaits `achoose` and `areward`.
 """
 
 import argparse
+import asyncio
 import multiprocessing
 import resource
 import tempfile
@@ -20,6 +23,7 @@ import numpy as np
 
 import dither
 from dither.log import Ledger
+from dither.log.database import journal
 
 K, D, ROUNDS = 50, 32, 1500
 
@@ -66,7 +70,10 @@ def said(what, store, seconds, plain):
     print(f"no wait, {store}: {what} {seconds * 1e6:.0f} µs, {seconds / plain:.1f} times")
 
 
-def worker(path, number, threads, rounds, wait, ready, done):
+def worker(path, number, setting, sync, ready, done):
+    threads, tasks, rounds, wait = setting
+    if sync:
+        slow(sync)
     live = dither.Live(path, refresh_seconds=1.0, store="shown", wait=wait)
     X = np.random.default_rng(number).normal(size=(10, 8))
     live.reward(live.choose(X).id, 0.5)
@@ -75,7 +82,14 @@ def worker(path, number, threads, rounds, wait, ready, done):
         for _ in range(rounds):
             live.reward(live.choose(X).id, 0.5)
 
-    running = [threading.Thread(target=work) for _ in range(threads)]
+    async def awaited():
+        async def task():
+            for _ in range(rounds):
+                await live.areward((await live.achoose(X)).id, 0.5)
+
+        await asyncio.gather(*[task() for _ in range(tasks)])
+
+    running = [threading.Thread(target=work if not tasks else lambda: asyncio.run(awaited())) for _ in range(threads)]
     ready.wait()
     begin, used = time.perf_counter(), time.process_time()
     for one in running:
@@ -86,29 +100,45 @@ def worker(path, number, threads, rounds, wait, ready, done):
     live.close()
 
 
-def processes(folder):
-    for threads, rounds, wait in ((1, 500, True), (8, 125, True), (32, 40, True), (1, 1000, False)):
-        path = Path(folder) / f"shared-{threads}-{wait}.db"
+def slow(seconds):
+    """Let a sync take at least so long, as on another disk."""
+    whole = journal._sync
+
+    def sync(handle):
+        end = time.perf_counter() + seconds
+        whole(handle)
+        time.sleep(max(end - time.perf_counter(), 0))
+
+    journal._sync = sync
+
+
+def processes(folder, sync):
+    waits = [(1, 0, 500 if not sync else 100, True), (1, 64, 20, True), (8, 0, 125, True), (32, 0, 40, True)]
+    for number, setting in enumerate([*waits, (1, 0, 1000, False)]):
+        threads, tasks, rounds, wait = setting
+        path = Path(folder) / f"shared-{number}.db"
         dither.Live(path, bandit=dither.LinFP(dim=8, seed=0, floor=0.05)).close()
         context = multiprocessing.get_context("spawn")
         ready, done = context.Barrier(4), context.Queue()
-        given = (threads, rounds, wait, ready, done)
-        running = [context.Process(target=worker, args=(path, i, *given)) for i in range(4)]
+        running = [context.Process(target=worker, args=(path, i, setting, sync, ready, done)) for i in range(4)]
         for one in running:
             one.start()
         told = [done.get() for _ in running]
         for one in running:
             one.join()
-        n = 4 * threads * rounds
+        n = 4 * threads * rounds * max(tasks, 1)
         with Ledger(path) as ledger:
             assert len(ledger) == n + 4, "a decision is missing"
         took = max(end for _, end, _ in told) - min(begin for begin, _, _ in told)
         used = sum(used for _, _, used in told) / n
-        words = "durable" if wait else "no wait"
-        print(
-            f"four processes, {threads} threads each, {words}: {n / took:.0f} decisions with rewards a second", end=""
+        words = (
+            f"{threads} threads each, " + f"{tasks} tasks awaited, " * bool(tasks) + ("durable" if wait else "no wait")
         )
-        print(f", {used * 1e6:.0f} µs of the processor each")
+        print(
+            f"four processes, {words}: {n / took:.0f} decisions with rewards a second, "
+            f"{used * 1e6:.0f} µs of the processor each",
+            flush=True,
+        )
 
 
 def million(folder, n=1_000_000):
@@ -148,11 +178,14 @@ def million(folder, n=1_000_000):
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--million", action="store_true")
+    options.add_argument("--sync-ms", type=float, default=0.0)
     options.add_argument("--folder")
     given = options.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         if given.million:
             million(folder)
+        elif given.sync_ms:
+            processes(folder, given.sync_ms / 1e3)
         else:
             ratios(folder)
-            processes(folder)
+            processes(folder, 0.0)

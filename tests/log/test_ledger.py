@@ -311,7 +311,7 @@ def test_requests_of_one_transaction_fail_each_alone(home):
     made.committer.commit(requests)
     refused = {i: type(one.error) for i, one in enumerate(requests) if one.error is not None}
     assert refused == {1: ValueError, 3: ValueError, 6: LookupError}
-    answers = [one.result and one.result[0] for one in requests[4:]]
+    answers = [one.result for one in requests[4:]]
     assert answers == [["counted", "counted"], ["conflict"], None, ["known"]]
     frame = made.read().frame
     assert dict(zip(frame["id"], frame["reward"], strict=True)) == {"d0": None, "d1": 2, "d2": None, "a": None, "b": 1}

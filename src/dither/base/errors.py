@@ -129,10 +129,10 @@ def within(name: str, value: object, low: float, high: float) -> None:
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
 
 
-def true_or_false(name: str, value: object) -> None:
-    """Raise ValueError unless the value is True or False."""
+def true_or_false(name: str, value: object, *, more: str = "") -> None:
+    """Raise ValueError unless the value is True or False. more : what else the error names, where that is taken too."""
     if value not in (True, False) or isinstance(value, (str, bytes)):
-        raise ValueError(f"{name} must be True or False, got {value!r}")
+        raise ValueError(f"{name} must be True or False{more}, got {value!r}")
 
 
 def lacks(model: object, *abilities: str, policy: object) -> TypeError:

@@ -23,9 +23,9 @@ from dither.live.learner import Learner
 from dither.live.requests import Call
 from dither.live.taught import grow
 from dither.log import Ledger, acting, record, schema
-from dither.log.database.committing import Stale
+from dither.log.database.committing import Entering, Stale
 from dither.log.database.lessons import DecisionBasis
-from dither.log.record import Recorder
+from dither.log.record import Recorded, RecordedMany, Recorder
 
 STORED = ("all", "shown")
 
@@ -38,13 +38,20 @@ class Begun(NamedTuple):
     changes: int  # the mark of what this process knew of the ledger, before it used any of it
 
 
-class Entry(NamedTuple):
-    """A decision, or a batch of them, before it is stored."""
+@dataclass(frozen=True)
+class Shown(Recorded):
+    """A decision that is in the ledger."""
 
-    basis: DecisionBasis
-    choice: Choice
-    rows: list[dict[str, Any]]
-    lessons: list[dict[str, Any]]  # for each row, what its reward teaches
+    arm: Any  # the id of the arm where ids were given, else its position
+    place: int = -1  # the position of the arm in the request; with disjoint slots its slot
+
+
+@dataclass(frozen=True)
+class ShownMany(RecordedMany):
+    """Decisions that are in the ledger."""
+
+    arm: Any  # (B,) as of `Shown`
+    place: Any = None  # (B,) as of `Shown`
 
 
 @dataclass(frozen=True)
@@ -118,8 +125,11 @@ class Decider:
 
     # A decision
 
-    def decide(self, call: Call) -> Entry:
-        """One request, or B. Raises Stale where what this process knows of the ledger changes meanwhile."""
+    def decide(self, call: Call) -> Entering:
+        """One request, or B, and what the user gets of it once it is stored.
+
+        Raises Stale where what this process knows of the ledger changes meanwhile.
+        """
         begun = self.begun(call)
         with self._learner.lock:
             return self.entry(self.choose(self.request(begun, call)), call, begun)
@@ -167,14 +177,12 @@ class Decider:
         """The choice: of the rule, where one acts."""
         return self.bandit.decide(request) if self.rule is None else self.rule.decide(request)
 
-    def entry(self, choice: Choice, call: Call, begun: Begun) -> Entry:
-        """The choice with its rows."""
+    def entry(self, choice: Choice, call: Call, begun: Begun) -> Entering:
+        """The choice with its rows, and as a user gets it."""
         extra = self._extra(choice, call.extra)
-        rows = self._recorder.rows(choice, id=call.id, time=begun.time, extra=extra)
         slots, (batch, mark) = self.bandit.slots is not None, self._learnt
-        return Entry(
-            DecisionBasis(batch, mark, begun.changes), choice, rows, record.lessons(choice, slots=slots, batch=batch)
-        )
+        rows = self._recorder.stored(choice, id=call.id, time=begun.time, extra=extra, slots=slots, batch=batch)
+        return Entering(rows, DecisionBasis(batch, mark, begun.changes), _shown(choice, rows))
 
     def _extra(self, choice: Choice, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""
@@ -207,6 +215,16 @@ class Decider:
                 f"its id, since what it learnt is of that arm: pass them in this order, with mask= for those on offer"
             )
         return slots
+
+
+def _shown(choice: Choice, rows: list[tuple[Any, ...]]) -> Shown | ShownMany:
+    """A choice as a user gets it, once its rows are in the ledger."""
+    names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z, choice.learnt)
+    if choice.request.single:
+        place = int(choice.arm)
+        return Shown(place if names is None else names[place], *more, rows[0][0], place)
+    arms = choice.arm if names is None else np.array([names[arm] for arm in choice.arm])
+    return ShownMany(arms, *more, tuple(row[0] for row in rows), choice.arm)
 
 
 @functools.cache

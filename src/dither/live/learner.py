@@ -31,6 +31,7 @@ from dither.log.troubles import Pause, in_words
 
 _NOTHING = lessons.Changes(0, 0, 0, 0)
 NEVER = float("inf")
+BESIDE = "background"  # of `learn=`
 SNAPSHOTS = 3  # that are kept
 SWEEP = 0.1  # seconds after which the learner looks for rewards that other processes have written
 
@@ -39,13 +40,14 @@ SWEEP = 0.1  # seconds after which the learner looks for rewards that other proc
 class Pace:
     """How a process learns. The parameters of `Live` say what each means."""
 
-    learns: bool
+    learns: bool | str  # BESIDE: in a thread beside the calls
     lease_seconds: float
     snapshot_batches: int
     snapshot_seconds: float
 
     def __post_init__(self) -> None:
-        errors.true_or_false("learn", self.learns)
+        if self.learns != BESIDE:
+            errors.true_or_false("learn", self.learns, more=f", or {BESIDE!r}")
         errors.at_least("snapshot_batches", self.snapshot_batches, 1)
         for name in ("lease_seconds", "snapshot_seconds"):
             errors.positive(name, getattr(self, name), most=1e9)
@@ -104,6 +106,14 @@ class Learner:
             return keeping.data(connection, BEGAN) or b""
 
     # What the ledger calls, in its transactions
+
+    @property
+    def idle(self) -> bool:
+        """Whether this process leaves the rewards of a transaction to another one."""
+        if self._lease is not None or self._owner != os.getpid():
+            return False
+        now = time.monotonic()
+        return not self.pace.learns or now - self._asked < self.pace.lease_seconds / 4 or now < self._resting.until
 
     def before(self, connection: Any, *, rewards: bool) -> int | None:
         """Renew or check the lease, or take it where it is free.
@@ -223,13 +233,17 @@ class Learner:
 
     def _learn(self, batch: lessons.Batch) -> None:
         with self.lock:
-            if self._sizes is not None:
-                self._look(self._sizes, batch)
             try:
-                self.refused += self.stands.learn(batch)
+                self._taught(batch)
             except LearningError as reason:
                 with self.ledger.database.reading() as connection:
                     self._stay(connection, reason)
+
+    def _taught(self, batch: lessons.Batch) -> None:
+        """Learn a batch, which is the next one. The lock is held."""
+        if self._sizes is not None:
+            self._look(self._sizes, batch)
+        self.refused += self.stands.learn(batch)
 
     def _look(self, sizes: ColumnSizes, batch: lessons.Batch) -> None:
         """Look at the columns of a new batch, where all rows before it were looked at: what is replayed was not."""
@@ -281,6 +295,46 @@ class Learner:
                 self.after()
             if not self.holds or not self._learning.over or (not behind and self.stands.batch == at):
                 return max(self.stands.batch - begun, 0)
+
+    def beside(self) -> bool:
+        """Learn what waits, in a thread for which no call waits; -> whether there may be more.
+
+        Calls write and wait for the disk while the model learns, since the turn is let go by then. A choice waits for
+        the batch. What fails is a trouble.
+        """
+        try:
+            home, batch = self.ledger.database, None
+            with self.ledger.turn:
+                if self.ledger.closed:
+                    return False
+                with home.writing(later=True) as connection:
+                    self._swept = -NEVER
+                    self.before(connection, rewards=True)
+                    self.within(connection, [])
+                number, (batch, self._next) = home.written, (self._next, None)
+            if batch is not None:
+                self._apart(batch)
+            with self.ledger.turn:
+                self.after()
+            home.reach(number)
+        except Exception as reason:
+            self.failed(reason)
+            return False
+        return batch is not None and len(batch.r) >= lessons.MOST
+
+    def _apart(self, batch: lessons.Batch) -> None:
+        """Learn a batch, unless another thread has read it from the ledger meanwhile."""
+        reason = None
+        with self.lock:
+            if batch.number == self.stands.batch + 1 and not self.stands.torn:
+                try:
+                    self._taught(batch)
+                except LearningError as raised:
+                    reason = raised
+        if reason is not None:
+            with self.ledger.turn, self.lock, self.ledger.database.reading() as connection:
+                if self.stands.torn:  # else another thread has learnt all anew
+                    self._stay(connection, reason)
 
     def latest(self) -> int:
         """The mark of the changes that the ledger has."""

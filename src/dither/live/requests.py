@@ -20,15 +20,15 @@ class Call(NamedTuple):
     """What the user has passed to `Live.choose`."""
 
     context: Any
-    arms: Any
-    mask: Any
-    values: Any
-    minimum: Any
-    baseline: Any
-    costs: Any
-    id: Any
-    time: Any
-    extra: Mapping[str, Any] | None
+    arms: Any = None
+    mask: Any = None
+    values: Any = None
+    minimum: Any = None
+    baseline: Any = None
+    costs: Any = None
+    id: Any = None
+    time: Any = None
+    extra: Mapping[str, Any] | None = None
 
 
 def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:

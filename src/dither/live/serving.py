@@ -1,28 +1,26 @@
 """`Live`: a bandit and its ledger, one object. A decision is stored before it is returned; a reward is learnt once."""
 
-import dataclasses
 import threading
 import time as clock
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
-from dither.deciding.decision import Choice
 from dither.features import Catalogue
 from dither.live import arithmetic, opening, settling, turns
-from dither.live.deciding import Entry, Kept
-from dither.live.learner import Pace
+from dither.live.awaiting import Desk
+from dither.live.background import Background
+from dither.live.deciding import Kept, Shown, ShownMany
+from dither.live.learner import BESIDE, Pace
 from dither.live.requests import Call
 from dither.live.taught import Taught
-from dither.log import Ledger, Logged, Pending, Recorded, RecordedMany
+from dither.log import Ledger, Logged, Pending
 from dither.log.database import lessons
-from dither.log.database.committing import Stale
+from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.reward_rules import Answer, Many
 from dither.log.terms import NewTerms
@@ -39,22 +37,6 @@ class Details(Wishes, total=False):
     id: Any
     time: datetime | str | float | None
     extra: Mapping[str, Any] | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Shown(Recorded):
-    """A decision that is in the ledger."""
-
-    arm: Any  # the id of the arm where ids were given, else its position
-    place: int = -1  # the position of the arm in the request; with disjoint slots its slot
-
-
-@dataclasses.dataclass(frozen=True)
-class ShownMany(RecordedMany):
-    """Decisions that are in the ledger."""
-
-    arm: Any  # (B,) as of `Shown`
-    place: Any = None  # (B,) as of `Shown`
 
 
 if TYPE_CHECKING:
@@ -84,7 +66,8 @@ class Live:
     bandit : the bandit as it begins. A ledger keeps it, so it may be left out later; another one is refused. The call
         that made it when the default was another preset goes on with the settings of the ledger
     learn : whether this process may learn. Of several that may, one learns at a time; the others decide from its
-        snapshots and learn when it stops
+        snapshots and learn when it stops. "background": it learns in a thread beside the calls, so `reward` returns
+        before its reward is learnt
     catalogue : arms by id (`dither.Catalogue`), for `choose(context, arms=ids)`. The ledger keeps it, with every later
         change, for all processes; so it may be left out later. Disjoint slots grow with it
     shadow : a bandit that does not act; its probabilities are logged as `judged`. The ledger keeps it too
@@ -118,7 +101,7 @@ class Live:
         home: Any = None,
         *,
         bandit: Bandit | None = None,
-        learn: bool = True,
+        learn: bool | Literal["background"] = True,
         catalogue: Catalogue | None = None,
         shadow: Bandit | None = None,
         shadow_learns: bool = True,
@@ -148,6 +131,7 @@ class Live:
         opening.bandit("bandit", bandit, or_none="None")
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
+        self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
@@ -171,7 +155,11 @@ class Live:
         except BaseException:
             database.close()
             raise
-        self.ledger.committer.teacher = self._learner
+        self._background = Background(self._learner, refresh_seconds) if learn == BESIDE else None
+        if self._background is None:
+            self.ledger.committer.teacher = self._learner
+        else:
+            self._background.call()
         forks.tell(self)
 
     @property
@@ -231,29 +219,65 @@ class Live:
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        self._look()
         call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
-        for _ in range(TRIES):
-            try:
-                entry = self._decided(call)
-            except Stale:  # nothing is stored, and nobody has seen the choice
+        return _given(self._answered([call])[0])
+
+    def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
+        """The answer to each, or its error: what was shown, or what became of rewards. All are stored together.
+
+        Where the ledger is not the one that this process knows, a decision is made again: nothing of it is stored, and
+        nobody has seen it.
+        """
+        self._look()
+        answers: list[Any] = [None] * len(asked)
+        left: Sequence[int] = range(len(asked))
+        for again in range(TRIES):
+            if again:
                 self._anew()
-            else:
-                return _shown(entry.choice, [row["id"] for row in entry.rows])
-        raise OSError(
+            begun = [self._begun(asked[i]) for i in left]
+            self._settle(begun)
+            for i, one in zip(left, begun, strict=True):
+                answers[i] = one.result if one.error is None else one.error
+            left = [i for i in left if isinstance(answers[i], Stale)]
+            if not left:
+                break
+        for i in left:
+            answers[i] = self._too_often()
+        if any(isinstance(one, Rewarding) for one in asked):
+            if self._background is not None:
+                self._background.call()
+            self._hear()
+        return answers
+
+    def _begun(self, asked: Call | Rewarding) -> QueuedRequest:
+        """What is to be stored. It is done already where it was refused, and where nothing is to be stored."""
+        try:
+            if isinstance(asked, Rewarding):
+                return QueuedRequest(asked)
+            if self._turns.needed:
+                return QueuedRequest(self._turns.task(asked))
+            if asked.costs is not None:
+                raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
+            decided = self._decider.decide(asked)
+        except Exception as error:
+            return QueuedRequest(None, done=True, error=error)
+        return QueuedRequest(decided) if decided.rows else QueuedRequest(None, done=True, result=decided.result)
+
+    def _settle(self, begun: list[QueuedRequest]) -> None:
+        """Store what is to be stored. All answers are made by then, so nothing is left to do when the disk has them."""
+        waiting = [one for one in begun if not one.done]
+        if waiting:
+            try:
+                self.ledger.committer.settle(waiting)
+            except Exception as refusal:  # of the disk, or the ledger is closed: of all without an error of their own
+                for one in waiting:
+                    one.error = one.error or refusal
+
+    def _too_often(self) -> OSError:
+        return OSError(
             f"the ledger in {self.ledger.database.where} was changed {TRIES} times while this decision was made "
             f"(arms, shadows, erasures): nothing of the call is there. Call again, and change it less often"
         )
-
-    def _decided(self, call: Call) -> Entry:
-        """The decision, which is stored. Raises Stale where the ledger is not the one that this process knows."""
-        if self._turns.needed:
-            return self._turns.decide(call)
-        if call.costs is not None:
-            raise ValueError("costs= needs budgets that they are taken from: Live(home, budgets={...})")
-        entry = self._decider.decide(call)
-        self.ledger.committer.enter(entry.rows, entry.lessons, basis=entry.basis)
-        return entry
 
     @overload
     def reward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
@@ -264,13 +288,72 @@ class Live:
 
         id, r, time, part : as for `log.Ledger.reward`; lists are taken, and learnt, together
 
-        Where this process learns, what counted is learnt when this returns; with `parts`, the sum of a decision that is
-        complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward outside `reward_range`. One
-        that the model refuses nevertheless is stored and counted in `refused`, and never learnt.
+        Where this process learns, and not in the background, what counted is learnt when this returns; with `parts`,
+        the sum of a decision that is complete. Raises what `log.Ledger.reward` raises, such as ValueError for a reward
+        outside `reward_range`. One that the model refuses nevertheless is stored and counted in `refused`, and never
+        learnt.
         """
-        answer = self.ledger.reward(id, r, time, part=part)
-        self._hear()
-        return answer
+        task, many = self.ledger.rewarding(id, r, time, part)
+        answers = _given(self._answered([task])[0]) if task.sent else []
+        self._learner.warn(stacklevel=2)
+        return answers if many else answers[0]
+
+    @overload
+    async def achoose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
+    @overload
+    async def achoose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    @overload
+    async def achoose(
+        self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]
+    ) -> "ShownById": ...
+    @overload
+    async def achoose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
+    @overload
+    async def achoose(
+        self, context: Batch | Sequence[Record], arms: Any = None, **more: Unpack[Details]
+    ) -> ShownMany: ...
+    @overload
+    async def achoose(self, context: Any, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
+    async def achoose(
+        self,
+        context: Any = None,
+        arms: Any = None,
+        *,
+        mask: Any = None,
+        values: Any = None,
+        minimum: Any = None,
+        baseline: Any = None,
+        costs: Any = None,
+        id: Any = None,
+        time: Any = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Shown | ShownMany:
+        """`choose` for an event loop: the same arguments and answers. The loop goes on meanwhile.
+
+        Threads of this object decide, write and wait for the disk (`live.awaiting`). What many tasks ask for at once is
+        one transaction. The arrays that are passed must stay as they are until it returns.
+
+        Where the task is cancelled, or waits no longer by `asyncio.timeout`, the decision is stored whole, as one that
+        nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
+        have to know which it was.
+        """
+        call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        return await self._desk.ask(call)
+
+    @overload
+    async def areward(self, id: str | int, r: float, time: Any = None, *, part: str | None = None) -> Answer: ...
+    @overload
+    async def areward(self, id: Many, r: Any, time: Any = None, *, part: str | None = None) -> list[Answer]: ...
+    async def areward(self, id: Any, r: Any, time: Any = None, *, part: str | None = None) -> Answer | list[Answer]:
+        """`reward` for an event loop: the same arguments and answers. The loop goes on meanwhile.
+
+        Where the task is cancelled, all rewards of the call are taken, or none of them is. Send them again: those that
+        were taken are 'known'.
+        """
+        task, many = self.ledger.rewarding(id, r, time, part)
+        answers = await self._desk.ask(task) if task.sent else []
+        self._learner.warn(stacklevel=2)
+        return answers if many else answers[0]
 
     def correct(self, id: str | int, r: float, *, part: str | None = None, time: Any = None) -> Answer:
         """Let another reward count in the place of the one that counts: 'counted', or 'known' where it does already.
@@ -287,11 +370,7 @@ class Live:
         return answer
 
     def _hear(self) -> None:
-        """Take the arms of which this process has heard, and say what the learner has to say.
-
-        What it has learnt is taken by the next decision.
-        """
-        self._learner.warn(stacklevel=3)
+        """Take the arms of which this process has heard. What it has learnt is taken by the next decision."""
         if self._learner.mark != self.ledger.database.mark:
             self._learner.attempt("looking", self._anew)
 
@@ -299,6 +378,7 @@ class Live:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
         batches = self._learner.learn()
         self._hear()
+        self._learner.warn(stacklevel=2)
         return batches
 
     def expire(self, now: Any = None, *, before: Any = None) -> int:
@@ -448,6 +528,9 @@ class Live:
         """Write a snapshot, let another process learn, and close the ledger."""
         try:
             if not self.ledger.closed:
+                if self._background is not None:
+                    self._background.close()
+                    self._learner.beside()
                 self._learner.close()
         finally:  # also where the database cannot be reached: then the lease ends by itself
             if self._keeper is not None:
@@ -484,18 +567,18 @@ class Live:
     def _forked(self) -> None:
         """In the child of a fork: locks of its own, and draws of its own."""
         self._refreshing = threading.Lock()
+        self._desk.begin()
+        if self._background is not None:
+            self._background.begin()
         if self._decider.rule is not None:
             self._decider.rule.reseed()
 
 
-def _shown(choice: Choice, ids: list[str]) -> Shown | ShownMany:
-    """A choice that is in the ledger, as a user gets it."""
-    names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z, choice.learnt)
-    if choice.request.single:
-        place = int(choice.arm)
-        return Shown(place if names is None else names[place], *more, ids[0], place)
-    arms = choice.arm if names is None else np.array([names[arm] for arm in choice.arm])
-    return ShownMany(arms, *more, tuple(ids), choice.arm)
+def _given(answer: Any) -> Any:
+    """An answer. Raises it where it is an error."""
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _which(stands: Taught, of: str) -> Bandit:

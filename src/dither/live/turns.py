@@ -25,7 +25,7 @@ from dither.deciding.budget import Budgets, checked, described, of_description
 from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.live import beside, requests
-from dither.live.deciding import Decider, Entry
+from dither.live.deciding import Decider
 from dither.live.requests import Call
 from dither.log import Ledger, record, schema
 from dither.log.database import keeping, lessons, spending
@@ -65,7 +65,7 @@ class Turns:
     def __init__(self, ledger: Ledger, decider: Decider, began: RoundSums | None) -> None:
         """began : what the rounds of the bandit added up to as it began."""
         self.decider, self._began = decider, began
-        self._ledger, self._committer, self._home = ledger, ledger.committer, ledger.database
+        self._ledger, self._home = ledger, ledger.database
         self.look()
 
     def look(self) -> None:
@@ -79,12 +79,12 @@ class Turns:
         # whether decisions depend on those of others
         self.needed = bool(self.budgets) or self.decider.bandit.baseline is not None
 
-    def decide(self, call: Call) -> Entry:
-        """One request, or B. It is stored when this returns."""
+    def task(self, call: Call) -> Deciding:
+        """One request, or B, which is decided when the committer does it."""
         begun = self.decider.begun(call)
         home, bandit = self._home, self.decider.bandit
 
-        def decided(connection: Any) -> tuple[Entering, Entry]:
+        def decided(connection: Any) -> Entering:
             spending.hold(connection, home)
             with self.decider.lock:
                 request = self.decider.request(begun, call)
@@ -92,17 +92,16 @@ class Turns:
                 if bandit.baseline is not None:
                     erased, bandit.kept = self._rounds(connection)
                 choice, amounts = self._in_turn(connection, request, call, record.micros(begun.time))
-                entry = self.decider.entry(choice, call, begun)
+                entry = self.decider.entry(choice, call, begun)  # before anything is written, as it may refuse a row
                 sums = bandit.kept
 
-            values = self._committer.values(entry.rows, entry.lessons)  # first, as it may refuse a row
             spending.spend(connection, home, amounts)
             if sums is not None:
                 spending.put_rounds(connection, home, erased, _array(sums))
-            return Entering(values, entry.basis), entry
+            return entry
 
         ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
-        return self._committer.submit(Deciding(decided, [str(one) for one in ids]))
+        return Deciding(decided, [str(one) for one in ids])
 
     def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
         """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""

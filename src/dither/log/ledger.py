@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from dither.deciding.answers import OneOrMany
+    from dither.log.database import committing
     from dither.log.record import RecordedOneOrMany
 
 _TOGETHER = 10_000  # pending decisions that are read together
@@ -245,23 +246,28 @@ class Ledger:
         not a finite number or lies outside `reward_range`, and for a part that is empty or not one of `parts`; OSError
         where the database refuses. Nothing has changed then.
         """
+        task, many = self.rewarding(id, r, time, part)
+        answers = self.committer.submit(task) if task.sent else []
+        return answers if many else answers[0]
+
+    def rewarding(self, id: Any, r: Any, time: Any, part: str | None) -> "tuple[committing.Rewarding, bool]":
+        """What `reward` asks the committer for, and whether it was asked for lists. Raises what is wrong by itself."""
         from dither.log.database import committing, rewarding
 
-        many = isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0
         self._names(part)
-        if many and np.ndim(r) != 1:
+        at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
+        if isinstance(id, str) or not (isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0):
+            text = id_text(id)
+            return committing.Rewarding([rewarding.Sent(text, reward_rules.finite(r, text), part, at)]), False
+        if np.ndim(r) != 1:
             raise ValueError(f"give one reward for each id: {len(id)} ids, got {r!r}")
-        ids, rs = (list(id), list(r)) if many else ([id], [r])
+        ids, rs = list(map(id_text, id)), list(r)
         if len(ids) != len(rs):
             raise ValueError(f"give one reward for each id: {len(ids)} ids, {len(rs)} rewards")
-        at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        texts = [id_text(one) for one in ids]
-        sent = [
-            rewarding.Sent(i, reward_rules.finite(one, f"for decision {i!r}"), part, at)
-            for i, one in zip(texts, rs, strict=True)
-        ]
-        answers = self.committer.submit(committing.Rewarding(sent)) if sent else []
-        return answers if many else answers[0]
+        each = zip(ids, rs, strict=True)
+        return committing.Rewarding(
+            [rewarding.Sent(text, reward_rules.finite(one, text), part, at) for text, one in each]
+        ), True
 
     @property
     def troubles(self) -> list[Trouble]:
@@ -287,7 +293,7 @@ class Ledger:
         if part is not None:
             self._names(part)
         at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        r = reward_rules.finite(r, f"for decision {id!r}")
+        r = reward_rules.finite(r, id)
         sent = rewarding.Sent(id_text(id), r, part, at, corrects=True)
         (answer,) = self.committer.submit(committing.Rewarding([sent]))
         return answer

@@ -1,6 +1,5 @@
 """The rows of decisions: what is recorded of one choice, or of a batch, and what its rewards teach."""
 
-import functools
 import hashlib
 import json
 import math
@@ -98,11 +97,6 @@ class Recorder:
         for name in ("features", "lines", "probabilities", "arm_set"):
             errors.true_or_false(name, getattr(self, name))
 
-    @functools.cached_property
-    def _blank(self) -> dict[str, Any]:
-        """A row with nothing but the constants."""
-        return dict.fromkeys(schema.DECISION) | dict(self.constants)
-
     def rows(
         self,
         choice: Choice,
@@ -119,78 +113,89 @@ class Recorder:
         columns : (d,) names of the features in the order that the log has; None: in that of the request
         id, extra, probabilities, floor : as for `Log.record`; None: those of the choice
         """
+        each = self._each(choice, time, id, columns=columns, probabilities=probabilities, floor=floor)
+        rows = [dict(zip(schema.DECISION, one, strict=True)) for one in each]
+        more = _extras(extra, choice.request.single, len(rows))
+        return rows if more is None else [row | own for row, own in zip(rows, more, strict=True)]
+
+    def stored(
+        self, choice: Choice, *, time: datetime, id: Any, extra: Mapping[str, Any] | None, slots: bool, batch: int
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a choice as the table of a database holds them (`database.entering.COLUMNS`), with lessons.
+
+        id, extra : as for `Log.record`; batch : what the bandit had learnt
+        slots : whether arms are disjoint slots, so that a reward teaches the context and not the arm's own features
+
+        Raises ValueError for a column of the user's that JSON cannot hold.
+        """
+        each = self._each(choice, time, id)
+        more = _extras(extra, choice.request.single, len(each))
+        X, arms, at, rows = _batched(choice), _arms(choice), micros(time), []
+        for i, row in enumerate(each):
+            name, _, names, K, arm_set, features, place, p, kind, se, floor, z, z_law, m, w, each_p, *which, _ = row
+            arm, own = arms[i], None if more is None else _json(more[i])
+            x = _bytes(X[i] if slots else X[i, arm])
+            row = (name, at, None if names is None else json.dumps(names), K, arm_set, _bytes(features), place, p, kind)
+            row += (se, floor, z, z_law, _bytes(m), _bytes(w), _bytes(each_p), *which)
+            rows.append((*row, X.shape[-1], own, x, int(arm) if slots else None, batch, at, False))
+        return rows
+
+    def _each(
+        self,
+        choice: Choice,
+        time: datetime,
+        id: Any,
+        *,
+        columns: tuple[str, ...] | None = None,
+        probabilities: Any = None,
+        floor: float | None = None,
+    ) -> list[tuple[Any, ...]]:
+        """The columns `schema.DECISION` of each request, in their order."""
         request = choice.request
         if request.ids is not None and len(request.ids) != request.shape[-1]:  # slots came since they were named
             request = choice.request = request._replace(ids=slot_names(request.ids, request.shape[-1]))
-        single, B, K = request.single, request.size, request.shape[-1]
+        single, B, K, names = request.single, request.size, request.shape[-1], request.ids
         X = None if request.X is None else placed(request, columns)
         X = X[None] if X is not None and single else X
         mask = None if request.mask is None else np.reshape(request.mask, (B, K))
-        lists = self._lists(choice, (B, K), probabilities)
+        m, w, each = self._lists(choice, (B, K), probabilities)
         _possible(choice)
         sure = choice.floor if floor is None else floor
-        p, se, z = [_column(one, B) for one in (choice.p, choice.se, choice.z)]
+        p, se, z = _column(choice.p, B), _column(choice.se, B), _column(choice.z, B)
         floors = _column(sure if B == 1 else np.broadcast_to(sure, (B,)), B)
-        texts, more, arms, kinds = _texts(id, single, B), _extras(extra, single, B), _arms(choice.arm), choice.kinds
-        common, rows = self._blank | {"time": time}, []
-        for i in range(B):
-            on, n, place = _offer(arms[i], K, None if mask is None else mask[i])
+        texts, arms, kinds, constants, rows = _texts(id, single, B), _arms(choice), choice.kinds, self.constants, []
+        which = constants["policy"], constants["preset"], constants["version"], choice.learnt
+        for i, arm in enumerate(arms):
+            on, n, place = _offer(arm, K, None if mask is None else mask[i])
             if place is None:
-                raise ValueError(f"arm {arms[i]} is not on offer among {K} arms" + f" (request {i})" * (not single))
-            row = common | {"propensity": p[i], "propensity_kind": kinds[i], "z": z[i], "floor": floors[i]}
-            row |= {
-                "learnt": choice.learnt,
-                "propensity_se": se[i] if kinds[i] == choice.kind else None,  # else it is certain, beside others
-                "id": texts[i],
-                "arm": place,
-                "K": n,
-            }
-            row["arms"] = _listed(request.ids, on, mask)
-            if more is not None:
-                row |= more[i]
-            for name, numbers in lists.items():
-                row[name] = np.array(numbers[i][on])
-            if X is not None:
+                raise ValueError(f"arm {arm} is not on offer among {K} arms" + f" (request {i})" * (not single))
+            shown = arm_set = features = None
+            if X is not None and (self.arm_set or self.features):
                 shown = X[i][on] if X.ndim == 3 else X[i][None]
-                row["arm_set"] = digest(shown) if self.arm_set else None
-                row["features"] = np.array(shown) if self.features else None  # a copy: the caller's may change
-            rows.append(row)
+                arm_set = digest(shown) if self.arm_set else None
+                features = np.array(shown) if self.features else None  # a copy: the caller's may change
+            error = se[i] if kinds[i] == choice.kind else None  # else it is certain, beside others
+            row = (texts[i], time, _listed(names, on, mask), n, arm_set, features, place, p[i], kinds[i], error)
+            lists = [None if of is None else np.array(of[i][on]) for of in (m, w, each)]
+            rows.append((*row, floors[i], z[i], constants["z_law"], *lists, *which))
         return rows
 
-    def _lists(self, choice: Choice, shape: tuple[int, int], probabilities: Any) -> dict[str, np.ndarray]:
-        """Numbers of all arms by column, (B, K) each."""
-        lists = {}
+    def _lists(self, choice: Choice, shape: tuple[int, int], probabilities: Any) -> list[np.ndarray | None]:
+        """Numbers of all arms, (B, K) each: means, widths, probabilities; None where the log has none."""
+        m = w = each = None
         if probabilities is not None:
-            lists["probabilities"] = _each(probabilities, shape, choice.request.single)
+            each = _each(probabilities, shape, choice.request.single)
         elif self.probabilities:
-            lists["probabilities"] = np.reshape(choice.probabilities()[0], shape)
+            each = np.reshape(choice.probabilities()[0], shape)
         if self.lines and choice.request.X is not None:
             basis = choice.parts[0].basis if choice.parts else choice.basis  # nothing is learnt between parts
             if basis is None:
                 raise needs_bandit("lines")
             now = basis.now
-            lists["m"] = np.reshape(now.model.mean(now.state, choice.request.X), shape)
+            m = np.reshape(now.model.mean(now.state, choice.request.X), shape)
             if "width" in now.model.abilities:
-                lists["w"] = np.reshape(now.model.width(now.state, choice.request.X), shape)
-        return lists
-
-
-def lessons(choice: Choice, *, slots: bool, batch: int) -> list[dict[str, Any]]:
-    """What the rewards of a choice teach, one for each request; batch : what the bandit had learnt.
-
-    slots : whether arms are disjoint slots, so that a reward teaches the context and not the arm's own features
-    """
-    arms, X = _arms(choice.arm), choice.request.X
-    X = X[None] if choice.request.single else X
-    return [
-        {
-            "x": X[i] if slots else X[i, arm],
-            "slot": int(arm) if slots else None,
-            "batch": batch,
-            "width": X.shape[-1],
-        }
-        for i, arm in enumerate(arms)
-    ]
+                w = np.reshape(now.model.width(now.state, choice.request.X), shape)
+        return [m, w, each]
 
 
 def micros(time: datetime) -> int:
@@ -229,8 +234,7 @@ def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -
         if values["x"] is None:
             values["x"] = features[row["arm"] if len(features) == row["K"] else 0]
     for name in _ARRAYS:
-        if values[name] is not None:
-            values[name] = np.asarray(values[name], dtype=_FLOAT).tobytes()
+        values[name] = _bytes(values[name])
     values["deadline"] = values["time"]  # to which the statement adds the horizon (`database.entering`)
     return values
 
@@ -337,9 +341,19 @@ def slot_names(names: tuple[str, ...], K: int) -> tuple[str, ...]:
     return names + rest
 
 
-def _arms(arm: Any) -> list[Any]:
+def _arms(choice: Choice) -> list[Any]:
     """The arms of a choice as numbers."""
-    return [arm] if np.ndim(arm) == 0 else np.asarray(arm).tolist()
+    return [choice.arm] if choice.request.single else np.asarray(choice.arm).tolist()
+
+
+def _batched(choice: Choice) -> np.ndarray:
+    """The features of a choice, with an axis for its requests."""
+    return choice.request.X[None] if choice.request.single else choice.request.X
+
+
+def _bytes(array: Any) -> bytes | None:
+    """An array as a database has it; None: there is none."""
+    return None if array is None else np.asarray(array, dtype=_FLOAT).tobytes()
 
 
 def _offer(arm: int, K: int, offered: np.ndarray | None) -> tuple[Any, int, int | None]:

@@ -62,17 +62,20 @@ def id_text(id: Any) -> str:
     return inputs.storable(id if isinstance(id, str) else str(id))
 
 
-def finite(r: Any, whose: str) -> float:
+def finite(r: Any, id: Any = None) -> float:
     """The reward as a float. Raises ValueError for a reward that is not a finite number.
 
-    whose : "for decision '...'", in the error
+    id : of its decision, for the error; None: it is the default
     """
+    if type(r) is float and math.isfinite(r):  # the usual case
+        return r
     r = r.item() if getattr(r, "ndim", None) == 0 else r  # a scalar of NumPy, or an array without axes
     try:
         number = float(r) if isinstance(r, numbers.Real) else math.nan
     except OverflowError:  # of a whole number
         number = math.inf
     if not math.isfinite(number):
+        whose = "as the default" if id is None else f"for decision {id!r}"
         raise ValueError(f"reward must be a finite number, got {r!r} {whose}")
     return number
 
@@ -174,7 +177,7 @@ class RewardRegister:
             raise unknown(id)
         if id in self._erased:
             raise erased(id)
-        decision, r = self._decisions[id], finite(r, f"for decision {id!r}")
+        decision, r = self._decisions[id], finite(r, id)
         said = answer(r, counted=self._paid.get((decision, part)))
         if said == "known":
             return said, None

@@ -161,7 +161,7 @@ def _stored(name: str, value: Any) -> Any:
     elif name == "horizon":
         return _seconds(value)
     elif name == "default":
-        return reward_rules.finite(value, "as the default")
+        return reward_rules.finite(value)
     elif name == "parts":
         return reward_rules.parts(value)
     elif name == "reward_range":

@@ -30,10 +30,14 @@ TRIES = 5  # of a transaction that crosses another one
 class Teacher(Protocol):
     """Who takes part in the transactions of a ledger, so that rewards are learnt where they are written.
 
-    It takes part where there are rewards, and where the time `due` has come.
+    It takes part where there are rewards and it is not idle, and where the time `due` has come.
     """
 
     due: float  # by time.monotonic()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it has nothing to do where there are rewards."""
 
     def before(self, connection: sa.Connection, *, rewards: bool) -> int | None:
         """Called when a transaction has begun; -> the batch of its rewards; None: a later batch takes them."""
@@ -57,6 +61,7 @@ class Entering(NamedTuple):
 
     rows: list[tuple[Any, ...]]  # in the order of `entering.COLUMNS`
     basis: DecisionBasis | None = None  # None: nothing of the ledger
+    result: Any = None  # of the request, once they are there
 
 
 class Deciding(NamedTuple):
@@ -66,7 +71,7 @@ class Deciding(NamedTuple):
     TypeError or LookupError, it must have written nothing.
     """
 
-    decide: Callable[[sa.Connection], tuple[Entering, Any]]  # -> what to enter, and a result
+    decide: Callable[[sa.Connection], Entering]
     ids: list[str]  # those that the user has given
 
 
@@ -76,18 +81,22 @@ class Rewarding(NamedTuple):
     sent: list[rewarding.Sent]
 
 
+Task: TypeAlias = Entering | Deciding | Rewarding
+
+
 @dataclass(eq=False, slots=True)
 class QueuedRequest:
     """What a call asks for, and what became of it. One of `result` and `error` is set when it is done."""
 
-    task: Entering | Deciding | Rewarding
+    task: Task | None  # None: there was nothing to ask for
     done: bool = False
-    result: Any = None
+    result: Any = None  # what became of each reward, or the result of what was entered
     error: BaseException | None = None
+    number: int = 0  # of the commit that the disk must have, by `Home.written`; 0: none
 
-    def end(self, result: Any = None, error: BaseException | None = None) -> None:
+    def end(self, result: Any = None, error: BaseException | None = None, number: int = 0) -> None:
         """The request is done."""
-        self.result, self.error, self.done = result, error, True
+        self.result, self.error, self.number, self.done = result, error, number, True
 
 
 class Committer:
@@ -97,6 +106,7 @@ class Committer:
         """flush : syncs a file where calls do not wait for it."""
         self._home, self._flush = home, flush
         self.teacher: Teacher | None = None
+        self._terms: str | None = None  # of the decision whose reward came last
         self._taught = False  # whether it takes part in the transaction
         self._fault: Exception | None = None  # what it has raised there
         self.closed, self._owner = False, os.getpid()
@@ -127,49 +137,54 @@ class Committer:
                 f"ledger in memory belongs to one process. Give it a file or a database"
             )
 
-    def enter(self, rows: Rows, lessons: Rows | None = None, *, basis: DecisionBasis | None = None) -> None:
+    def enter(self, rows: Rows) -> None:
         """Record rows that `record.Recorder` made. They are all there when this returns, or none is.
 
-        lessons : for each row, what its reward teaches (`record.lessons`); basis : of the decisions
-
-        Raises ValueError for an id that a decision has; Stale where the ledger is not the one of the basis.
+        Raises ValueError for an id that a decision has, and for what the table cannot hold.
         """
-        values = self.values(rows, lessons)
+        values = [entering.IN_ORDER(record.stored(row)) for row in rows]
         if values:
-            self.submit(Entering(values, basis))
+            self.submit(Entering(values))
 
-    def values(self, rows: Rows, lessons: Rows | None) -> list[tuple[Any, ...]]:
-        """What the table holds of rows, in the order of its columns. Raises ValueError for what it cannot hold."""
-        each: Sequence[Mapping[str, Any] | None] = lessons or [None] * len(rows)
-        stored = [record.stored(row, lesson=one) for row, one in zip(rows, each, strict=True)]
-        return [entering.IN_ORDER(row) for row in stored]
-
-    def submit(self, task: Entering | Deciding | Rewarding) -> Any:
-        """Wait until it is committed and on the disk; -> what became of each reward, or the result of `Deciding`."""
-        self.begun()
+    def submit(self, task: Task) -> Any:
+        """Wait until it is committed and on the disk; -> what became of each reward, or the result of decisions."""
         mine = QueuedRequest(task)
-        self._queue.append(mine)  # one step for all threads, as the interpreter runs it
-        while not mine.done:
-            with self.turn:
-                if not mine.done:
-                    self._next(mine)
+        self.settle([mine])
         if mine.error is not None:
             raise mine.error
-        result, number = mine.result
-        self._home.reach(number)  # the next transaction goes on meanwhile
-        if self._flush is not None:
-            self._flush.due()
-        return result
+        return mine.result
 
-    def _next(self, mine: QueuedRequest) -> None:
+    def settle(self, mine: list[QueuedRequest]) -> None:
+        """Return when each of one or more requests is refused, or committed and on the disk. It says so itself.
+
+        Raises OSError where the disk refuses the sync, and ValueError where the ledger is closed.
+        """
+        self.begun()
+        self._queue.extend(mine)  # one step for all threads, as the interpreter runs it
+        last = mine[-1]  # it is committed with the others, or after them
+        while not last.done:
+            with self.turn:
+                if not last.done:
+                    self._next(mine)
+        number, done = mine[0].number, mine[0].error is None
+        if len(mine) > 1:
+            number, done = max(one.number for one in mine), any(one.error is None for one in mine)
+        if done:
+            self._home.reach(number)  # the next transaction goes on meanwhile
+            if self._flush is not None:
+                self._flush.due()
+
+    def _next(self, mine: list[QueuedRequest]) -> None:
         """Commit what is in the queue. An error that does not belong to one request ends all of them."""
-        requests, self._queue[:MOST] = self._queue[:MOST], []
+        requests = self._queue[:MOST]
+        del self._queue[: len(requests)]  # not what came meanwhile
         try:
             self.commit(requests)
         except BaseException as error:
             for request in requests:
                 if not request.done:
-                    request.end(error=error if request is mine or isinstance(error, Exception) else _interrupted(error))
+                    belongs = isinstance(error, Exception) or any(request is one for one in mine)
+                    request.end(error=error if belongs else _interrupted(error))
             if not isinstance(error, Exception):
                 raise
 
@@ -200,7 +215,7 @@ class Committer:
             self._home.wipe()
         finally:
             for request, (result, error) in zip(requests, ended, strict=True):
-                request.end((result, number), error)
+                request.end(result, error, number)
 
     def _alone(self, requests: list[QueuedRequest]) -> None:
         """One transaction for each, so that each has its own error."""
@@ -216,7 +231,7 @@ class Committer:
         """One transaction, again without the teacher where its part of it fails."""
         rewards = any(isinstance(request.task, Rewarding) for request in requests)
         teacher = self.teacher
-        if teacher is not None and not rewards and time.monotonic() < teacher.due:
+        if teacher is not None and (teacher.idle if rewards else time.monotonic() < teacher.due):
             teacher = None
         self._fault = None
         try:
@@ -240,18 +255,35 @@ class Committer:
     def _transaction(
         self, requests: list[QueuedRequest], teacher: Teacher | None
     ) -> list[tuple[Any, Exception | None]]:
-        ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
-        new = [request.task for request in requests if isinstance(request.task, Entering)]
-        paid = [(i, request.task.sent) for i, request in enumerate(requests) if isinstance(request.task, Rewarding)]
         self._taught = teacher is not None
+        if teacher is None and self._home.postgres and len(requests) == 1:  # where it may be one round trip
+            task = requests[0].task
+            if isinstance(task, Entering) and len(task.rows) == 1 and task.basis is not None:
+                self._entered_alone(task.rows[0], task.basis)
+                return [(task.result, None)]
+            if isinstance(task, Rewarding) and len(task.sent) == 1 and self._counted_alone(task.sent[0]):
+                return [(["counted"], None)]
+        ended: list[tuple[Any, Exception | None]] = [(None, None)] * len(requests)
+        new: list[Entering] = []
+        paid: list[tuple[int, list[rewarding.Sent]]] = []
+        turns: list[tuple[int, Deciding]] = []
+        for i, request in enumerate(requests):
+            task = request.task
+            if isinstance(task, Entering):
+                new.append(task)
+                ended[i] = task.result, None
+            elif isinstance(task, Rewarding):
+                paid.append((i, task.sent))
+            elif task is not None:
+                turns.append((i, task))
         with self._home.writing(later=True) as connection:
             batch, taught = None, []
             if teacher is not None:
                 batch = self._blamed(teacher.before, connection, rewards=bool(paid))
-            for i, request in enumerate(requests):  # first, as they lock
-                if isinstance(request.task, Deciding):
-                    ended[i] = self._decided(connection, request.task)
-            self._insert(connection, new)
+            for i, turn in turns:  # first, as they lock
+                ended[i] = self._decided(connection, turn)
+            if new:
+                self._insert(connection, new)
             if paid:
                 ids = [one.id for _, sent in paid for one in sent]
                 judge = rewarding.Judge(connection, self._home, ids)
@@ -264,11 +296,31 @@ class Committer:
                     else:
                         ended[i] = [judge.answer(one) for one in sent], None
                 rewarding.insert(connection, self._home, judge.rows, batch)
-                rewarding.insert(connection, self._home, judge.later)
-                taught = judge.taught
+                if judge.later:
+                    rewarding.insert(connection, self._home, judge.later)
+                taught, self._terms = judge.taught, judge.terms or self._terms
             if teacher is not None:
                 self._blamed(teacher.within, connection, taught)
         return ended
+
+    def _entered_alone(self, row: tuple[Any, ...], basis: DecisionBasis) -> None:
+        """Store a single decision in one round trip. Raises Stale as `_insert` does."""
+        marks = {"changes_": basis.changes, "batch_": basis.batch, "mark_": basis.mark}
+        with self._home.writing(later=True, alone=True) as connection:
+            values = dict(zip(entering.COLUMNS, row, strict=True)) | marks
+            if not self._home.stored(connection, entering.ALONE, values):
+                raise Stale
+
+    def _counted_alone(self, sent: rewarding.Sent) -> bool:
+        """Take a single reward in one round trip; -> whether it counts. Else nothing is there, and rules must say."""
+        if self._terms is None or not rewarding.plain(sent, self._terms):
+            return False
+        values = {"id": sent.id, "reward": sent.reward, "time": sent.time, "terms": self._terms}
+        try:
+            with self._home.writing(later=True, alone=True) as connection:
+                return self._home.stored(connection, rewarding.ALONE, values)
+        except Twice:  # another process was quicker
+            return False
 
     def _blamed(self, step: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
         """A part of the transaction that is the teacher's. What it raises is its fault."""
@@ -281,11 +333,11 @@ class Committer:
     def _decided(self, connection: sa.Connection, task: Deciding) -> tuple[Any, Exception | None]:
         """Decide and enter; -> the result, or the error of a request that was refused before it wrote anything."""
         try:
-            new, result = task.decide(connection)
+            new = task.decide(connection)
         except (ValueError, TypeError, LookupError) as error:
             return None, error
         self._insert(connection, [new])
-        return result, None
+        return new.result, None
 
     def _insert(self, connection: sa.Connection, new: list[Entering]) -> None:
         """Insert decisions. Raises Stale where the ledger has other marks than their basis.
@@ -294,7 +346,7 @@ class Committer:
         """
         rest: list[tuple[Any, ...]] = []
         compared: set[DecisionBasis] = set()
-        for rows, basis in new:
+        for rows, basis, _ in new:
             if basis is None or basis in compared or not rows:
                 rest += rows
                 continue
@@ -303,9 +355,10 @@ class Committer:
                 raise Stale
             compared.add(basis)
             rest += rows[1:]
-        self._home.many(connection, entering.INSERT, entering.COLUMNS, rest)
+        if rest:
+            self._home.many(connection, entering.INSERT, entering.COLUMNS, rest)
 
-    def _twice(self, task: Entering | Deciding | Rewarding) -> ValueError:
+    def _twice(self, task: Task | None) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""
         ids = [row[0] for row in task.rows] if isinstance(task, Entering) else []
         ids = task.ids if isinstance(task, Deciding) else ids

@@ -15,7 +15,7 @@ import selectors
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from dither.log.database.sql_tables import PREFIX
 
 IDLE = 60  # seconds after which a connection may have been dropped on the way, without a word
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
+PAGES = 4000  # in the journal of a file, before they are moved into it, which costs syncs
 NEWEST = "0006"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
@@ -56,6 +57,7 @@ class Home:
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._texts: dict[Any, tuple[str, tuple[str, ...]]] = {}
         self._writer: sa.Connection | None = None
+        self._driving: tuple[sa.Connection, Any] | None = None  # the writer, and the driver's, which takes long to find
         self._written_at = 0.0  # by time.monotonic(), when it was last used
         self._together: tuple[int, sa.Connection] | None = None  # a thread, and the transaction of all that it does
         self._parents: list[Any] = []
@@ -89,7 +91,7 @@ class Home:
             url = sa.URL.create("sqlite", database=None if self.file is None else str(self.file))
             engine = sa.create_engine(url, connect_args=settings, poolclass=pool)
         sa.event.listen(engine, "connect", self._opened)
-        sa.event.listen(engine, "begin", _begun)
+        sa.event.listen(engine, "begin", _begin)
         return engine
 
     def _opened(self, connection: Any, record: Any) -> None:
@@ -101,6 +103,7 @@ class Home:
             "synchronous=NORMAL",
             "foreign_keys=ON",
             "secure_delete=ON",
+            f"wal_autocheckpoint={PAGES}",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
 
@@ -113,42 +116,77 @@ class Home:
         how = "mode=ro" if Path(f"{self.file}-wal").exists() else "immutable=1"
         return sqlite3.connect(f"{self.file.as_uri()}?{how}", uri=True, **settings)
 
-    @contextlib.contextmanager
-    def writing(self, *, later: bool = False) -> Iterator[sa.Connection]:
+    def writing(self, *, later: bool = False, alone: bool = False) -> "Writing":
         """A transaction that writes. It is committed, and on the disk, when the block ends without an error.
 
         later : return when it is committed. The caller waits for the disk with `reach(self.written)`.
+        alone : in PostgreSQL each statement is a transaction of its own, so that one statement is one round trip
         """
-        if (mine := self._mine()) is not None:
-            yield mine
-            return
+        return Writing(self, later, alone)
+
+    def _begun(self, alone: bool) -> sa.Connection:
+        """A transaction that writes. Until it has ended, no other thread has one."""
         if self._sealed:
             raise refusals.sealed(self.where)
-        with self._lock, self._told("written"):
+        self._lock.acquire()
+        try:
             now = self._ready()
             connection = self._to_write()
             try:
+                driver = self.driver(connection)
                 if not self.postgres:
-                    self.driver(connection).execute("BEGIN IMMEDIATE")  # by SQLAlchemy it takes twice as long
+                    driver.execute("BEGIN IMMEDIATE")  # by SQLAlchemy it takes twice as long
+                elif alone:
+                    driver.autocommit = True
                 elif not self._wait:  # for this transaction, as a pooler may give the session to others
-                    self.driver(connection).execute("SET LOCAL synchronous_commit = off")
+                    driver.execute("SET LOCAL synchronous_commit = off")
                 if self._journal is not None:
                     self._journal.hold(self._written_to, now)
-                yield connection
-                (connection if connection.in_transaction() else self.driver(connection)).commit()
-            except journal.Removed:
-                self._give_back(connection)
-                self._engine.dispose()  # the next call opens what is there now
-                self.lost += 1
+            except BaseException as error:
+                self._taken_back(connection, error)
                 raise
-            except BaseException:
-                self._give_back(connection)
+        except BaseException as error:
+            self._lock.release()
+            self._tell(error, "written")
+            raise
+        return connection
+
+    def _ended(self, connection: sa.Connection, error: BaseException | None) -> int:
+        """Commit, or take all back where the block has raised; -> the number of the commit, 0 where it has none."""
+        try:
+            try:
+                if self.postgres:
+                    self._not_alone(connection)
+                if error is None:
+                    (connection if connection.in_transaction() else self.driver(connection)).commit()
+            except BaseException as reason:
+                error = reason
                 raise
+            finally:
+                if error is not None:
+                    self._taken_back(connection, error)
+            if error is not None:
+                return 0
             # it stays open, as getting another takes as long as the writing
             self._writer, self._written_at = connection, time.monotonic()
-            number = self._journal.wrote() if self._journal is not None else 0
-        if not later:
-            self.reach(number)
+            return self._journal.wrote() if self._journal is not None else 0
+        finally:
+            self._lock.release()
+
+    def _not_alone(self, connection: sa.Connection) -> None:
+        """Let statements be parts of transactions again. A connection that refuses, as it is lost, is given up."""
+        driver = self.driver(connection)
+        if driver.autocommit:
+            try:
+                driver.autocommit = False
+            except self._driver.Error:
+                connection.invalidate()
+
+    def _taken_back(self, connection: sa.Connection, error: BaseException) -> None:
+        self._give_back(connection)
+        if isinstance(error, journal.Removed):
+            self._engine.dispose()  # the next call opens what is there now
+            self.lost += 1
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
@@ -199,6 +237,7 @@ class Home:
         if connection is not None and self.postgres and not self._alive(self.driver(connection)):
             connection.invalidate()
             connection.close()
+            self._driving = None
             self.lost += 1  # what comes next may be another server
             connection = None
         if connection is None:
@@ -207,6 +246,7 @@ class Home:
             )
             connection = self._engine.connect().execution_options(**options)
             self._written_to = connection.info.get("file")
+            self._driving = connection, connection.connection.driver_connection
         return connection
 
     def _alive(self, driver: Any) -> bool:
@@ -229,6 +269,8 @@ class Home:
 
     def _give_back(self, connection: sa.Connection) -> None:
         """End a transaction without a commit. A connection that cannot do it, as the server is gone, is closed."""
+        if self._driving is not None and self._driving[0] is connection:
+            self._driving = None
         try:
             (connection if connection.in_transaction() else self.driver(connection)).rollback()
             if self.postgres:
@@ -307,19 +349,26 @@ class Home:
     def _told(self, done: str) -> Iterator[None]:
         try:
             yield
-        except (sa.exc.DatabaseError, self._driver.DatabaseError, sa.exc.NoResultFound) as error:
-            self._address.purge(error)
-            reason = getattr(error, "orig", error)
-            refusal = refusals.of(reason, self._driver, done=done, where=self.where, postgres=self.postgres)
-            if refusal is None:
-                raise
-            if isinstance(refusal, OSError):
-                self.lost += 1
-            if isinstance(refusal, (FileNotFoundError, refusals.Older)):  # look at its tables again
-                self._prepared = False
-            if self.postgres and isinstance(refusal, PermissionError):
-                self._engine.dispose()  # the address may lead to another server by the next call
-            raise refusal from None
+        except Exception as error:
+            self._tell(error, done)
+            raise
+
+    def _tell(self, error: BaseException, done: str) -> None:
+        """Raise what a user gets in place of an error of the database; do nothing for any other."""
+        if not isinstance(error, (sa.exc.DatabaseError, self._driver.DatabaseError, sa.exc.NoResultFound)):
+            return
+        self._address.purge(error)
+        reason = getattr(error, "orig", error)
+        refusal = refusals.of(reason, self._driver, done=done, where=self.where, postgres=self.postgres)
+        if refusal is None:
+            return
+        if isinstance(refusal, OSError):
+            self.lost += 1
+        if isinstance(refusal, (FileNotFoundError, refusals.Older)):  # look at its tables again
+            self._prepared = False
+        if self.postgres and isinstance(refusal, PermissionError):
+            self._engine.dispose()  # the address may lead to another server by the next call
+        raise refusal from None
 
     @property
     def _driver(self) -> Any:
@@ -335,6 +384,16 @@ class Home:
         cursor = self.driver(connection).execute(text, [parameters[name] for name in names])
         return cursor.fetchall() if cursor.description is not None else []
 
+    def stored(self, connection: sa.Connection, statements: Mapping[bool, Any], values: Mapping[str, Any]) -> bool:
+        """Run a statement that stores a row, or none, such as where what each row has would be null; -> whether it did.
+
+        statements : the one where calls wait for the disk (True), and the one where they do not
+        """
+        try:
+            return bool(self.quick(connection, statements[self._wait], **values))
+        except self._driver.errors.NotNullViolation:
+            return False
+
     def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
         """Insert rows, with their values in the order of the columns; -> what the statement returns for a single row.
 
@@ -345,10 +404,10 @@ class Home:
         text, names = self._texts.get(statement) or self._compiled(statement, columns)
         if list(names) != columns:
             raise ValueError(f"the parameters {names} are not in the order {columns}")
+        if len(rows) == 1:
+            cursor = self.driver(connection).execute(text, rows[0])
+            return None if cursor.description is None else cursor.fetchall()[0]  # all, so that the statement has ended
         with contextlib.closing(self.driver(connection).cursor()) as cursor:
-            if len(rows) == 1:
-                cursor.execute(text, rows[0])
-                return None if cursor.description is None else cursor.fetchone()
             cursor.executemany(text, rows)
         return None
 
@@ -359,6 +418,8 @@ class Home:
 
     def driver(self, connection: sa.Connection) -> Any:
         """The connection of the driver, for what must be quick. It is in the same transaction."""
+        if self._driving is not None and self._driving[0] is connection:
+            return self._driving[1]
         return connection.connection.driver_connection
 
     def text(self, statement: Any) -> str:
@@ -434,7 +495,7 @@ class Home:
             stack.callback(self._engine.dispose)
             if self._writer is not None:
                 stack.callback(self._writer.close)
-            self._writer = None
+            self._writer = self._driving = None
             if self._journal is not None:
                 self._journal.close()
 
@@ -463,7 +524,7 @@ class Home:
         self._reads, self._read = 0, threading.Condition()
         self._together = None
         self._parents.append(self._writer)  # of PostgreSQL: closing it would end the parent's
-        self._writer = None
+        self._writer = self._driving = None
         self._preparing = False
         self._journal = None if self.file is None else journal.Journal(self.file)
         self._engine.dispose(close=False)
@@ -502,12 +563,41 @@ class Home:
         return None
 
 
+class Writing:
+    """The block of a transaction that writes (`Home.writing`). As a generator it would take as long as SQLite does."""
+
+    __slots__ = ("_alone", "_connection", "_home", "_later")
+
+    def __init__(self, home: Home, later: bool, alone: bool) -> None:
+        self._home, self._later, self._alone = home, later, alone
+        self._connection: sa.Connection | None = None  # None: the block is part of another one (`Home.together`)
+
+    def __enter__(self) -> sa.Connection:
+        if (mine := self._home._mine()) is not None:
+            return mine
+        self._connection = self._home._begun(self._alone)
+        return self._connection
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if self._connection is None:
+            return
+        try:
+            number = self._home._ended(self._connection, error)
+        except BaseException as reason:
+            self._home._tell(reason, "written")
+            raise
+        if error is not None:
+            self._home._tell(error, "written")
+        elif not self._later:
+            self._home.reach(number)
+
+
 def _writable(file: Path) -> bool:
     """Whether this user may write to a file and to its folder, which has the journal."""
     return os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)
 
 
-def _begun(connection: sa.Connection) -> None:
+def _begin(connection: sa.Connection) -> None:
     if not connection.get_execution_options().get("dither_writes"):  # `writing` begins by itself
         connection.exec_driver_sql("BEGIN")
 

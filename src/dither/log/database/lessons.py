@@ -267,10 +267,10 @@ def of_rows(
     """
     lessons = [row for row in rows if row[0] is not None]
     fitting = [row for row in lessons if len(row[0]) == 8 * dim and (row[1] is not None) == slotted]
-    x = np.frombuffer(b"".join([bytes(row[0]) for row in fitting]), dtype="<f8").reshape(len(fitting), dim)
+    x = np.frombuffer(b"".join([row[0] for row in fitting]), dtype="<f8").reshape(len(fitting), dim)
     r = np.array([row[2] for row in fitting], dtype=np.float64)
     slots = np.array([row[1] for row in fitting], dtype=np.int64) if slotted else None
-    at = np.array([row[3] for row in fitting], dtype=np.float64) / 1e6
+    at = np.array([row[3] / 1e6 for row in fitting])
     return Batch(number, x, r, slots, at, grown, len(lessons) - len(fitting), mark)
 
 

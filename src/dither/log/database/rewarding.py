@@ -1,6 +1,7 @@
 """Rewards into the table, by the rules of `reward_rules`; and the horizon, when it passes."""
 
 import collections
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import sqlalchemy as sa
 
 from dither.log import reward_rules, terms
 from dither.log.database import reward_terms, sql_tables
-from dither.log.database.entering import TOGETHER
+from dither.log.database.entering import CARELESS, TOGETHER
 from dither.log.database.home import Home
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
@@ -79,6 +80,39 @@ _FIELDS: list[Any] = [*[_DECISION[name] for name in Standing._fields[:-1]], _TER
 _FIND = sa.select(*_FIELDS).where(_DECISION.id == sa.bindparam("id")).with_for_update()
 
 
+def _alone(careless: bool) -> Any:
+    """The plain case in one statement: the first reward of an open decision, in time, under terms that are known.
+
+    It gives no row in any other case, of which a `Judge` says what it is. careless : whether it waits for no disk
+    """
+    fields = [_DECISION[name] for name in ("number", "deadline", "closed", "erased", "terms")]
+    one = sa.select(*fields).where(_DECISION.id == sa.bindparam("id")).with_for_update().cte("one").c
+    at, r = sa.cast(sa.bindparam("time"), sql_tables.Whole), sa.cast(sa.bindparam("reward"), sa.Double)
+    agreed = sa.select(sql_tables.changes.c.terms).where(sql_tables.changes.c.number == one.terms).scalar_subquery()
+    conditions: list[Any] = [
+        one.erased.is_(None),
+        ~one.closed,
+        one.deadline.is_(None) | (at <= one.deadline),
+        agreed == sa.bindparam("terms"),
+        ~sa.exists().where(_REWARD.decision == one.number),
+        *([CARELESS] if careless else []),
+    ]
+    part: Any = sa.literal_column("''")
+    standing: Any = sa.literal_column("'counted'")
+    row = sa.select(one.number, part, r, at, standing).where(*conditions)
+    return _INSERT.from_select(_COLUMNS[:-1], row).returning(_REWARD.decision)
+
+
+ALONE = {True: _alone(False), False: _alone(True)}
+
+
+def plain(sent: Sent, text: str) -> bool:
+    """Whether a reward may be the plain case, under terms as the ledger has them."""
+    agreed = terms.of_text(text)
+    low, high = agreed.reward_range or (-math.inf, math.inf)
+    return sent.part is None and not sent.corrects and agreed.parts is None and low <= sent.reward <= high
+
+
 class Judge:
     """Says of the rewards of one transaction what becomes of each, and keeps the events to insert."""
 
@@ -105,6 +139,11 @@ class Judge:
             paid = sa.select(_REWARD.decision, _REWARD.part, _REWARD.reward, _REWARD.standing)
             mine = _REWARD.decision.in_(numbers)
             self._take(connection.execute(paid.where(mine, _STANDING).order_by(_REWARD.seq)))
+
+    @property
+    def terms(self) -> str | None:
+        """Those of a decision, as the ledger has them; None: there is none."""
+        return next((one.terms for one in self._decisions.values()), None)
 
     def _take(self, rows: Iterable[Any]) -> None:
         for number, part, r, standing in rows:
