@@ -17,6 +17,7 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
+from dither.base.counter import CounterGenerator
 from dither.deciding import inputs
 from dither.deciding.answers import Decision, Decisions, Kind
 from dither.deciding.demands import Demands
@@ -233,7 +234,8 @@ def valued(view: Any, values: np.ndarray, model: Any) -> Any:
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
     """What the policy draws for n requests. It must be a tuple: an array would be read as a tuple of its rows."""
     chance = policy.draw(rng, n, arms=arms, dim=dim)
-    if type(chance) is not tuple or [kind for kind in chance if len(kind) != n]:
+    together = isinstance(rng, CounterGenerator) and rng.lead  # of all runs, an axis in front
+    if type(chance) is not tuple or [kind for kind in chance if (kind.shape[1] if together else len(kind)) != n]:
         name = type(policy).__name__
         raise TypeError(f"{name}.draw must return a tuple of arrays with {n} entries each, as in 'return (z,)'")
     return chance

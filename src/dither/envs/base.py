@@ -95,7 +95,7 @@ class RoundsOfRun(NamedTuple):
 
 def noise(env: Any, rng: np.random.Generator, at: RoundsOfRun) -> Any:
     """What `env.reward_noise` gives for these rounds."""
-    return told(env.reward_noise, rng, len(at.mean), at)
+    return told(env.reward_noise, rng, at.mean.shape[-2], at)
 
 
 def rewards(env: Any, rng: np.random.Generator, at: RoundsOfRun) -> Any:
@@ -106,6 +106,20 @@ def rewards(env: Any, rng: np.random.Generator, at: RoundsOfRun) -> Any:
 def told(rule: Callable[..., Any], rng: np.random.Generator, first: Any, at: RoundsOfRun) -> Any:
     """Call rule(rng, first, ...) with those parts of the rounds that it names after these two."""
     return rule(rng, first, **{name: getattr(at, name) for name in _names(rule)})
+
+
+def rounds(env: Any, X: Any) -> int:
+    """How many rounds the contexts X are: (..., n, K, d), or (..., n, d) with disjoint slots."""
+    return X.shape[-2 if env.disjoint else -3]
+
+
+def in_lockstep(env: Any) -> bool:
+    """Whether the methods take all runs at once, and those of the environment within, if there is one.
+
+    The class itself must say so. A subclass does not inherit it, since one method of its own that takes one run alone
+    would make it wrong.
+    """
+    return vars(type(env)).get("lockstep", False) and (not hasattr(env, "env") or in_lockstep(env.env))
 
 
 def depends(env: Any) -> bool:
