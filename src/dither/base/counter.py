@@ -222,13 +222,13 @@ def _fused(rule: Callable[..., Array]) -> Callable[..., Any]:
 
     Where torch cannot compile, it is computed step by step.
     """
-    torch = importlib.import_module("torch")
     steps = functools.partial(_numbers, rule, whole=True)
-    compiled = torch.compile(steps, dynamic=True)
+    compiled: Callable[..., Any] | None = None
 
     def numbers(*call: Any, **settings: Any) -> Any:
         nonlocal compiled
         try:
+            compiled = compiled or importlib.import_module("torch").compile(steps, dynamic=True)
             return compiled(*call, **settings)
         except Exception:  # no compiler there, or one that fails: torch has no single error for that
             compiled = steps

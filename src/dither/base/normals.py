@@ -116,19 +116,17 @@ def normal(k: Array, *, whole: bool = False) -> Array:
     size = xp.abs(q)
     tail = size > CENTRE
     if whole:
-        far = _far(xp.where(tail, 0.5 - size, 0.05))
-        return xp.where(tail, xp.sign(q) * far, q * FIRST(SQUARE - q * q))
+        root = xp.sqrt(-xp.log(xp.where(tail, 0.5 - size, 0.05)))
+        beyond = xp.where(root > FAR, THIRD(root - FAR), SECOND(root - SECOND_AT))
+        return xp.where(tail, xp.sign(q) * beyond, q * FIRST(SQUARE - q * q))
     z = q * FIRST(SQUARE - q * q)
     if arrays.some(tail):
-        z[tail] = xp.sign(q[tail]) * _far(0.5 - size[tail])
+        root = xp.sqrt(-xp.log(0.5 - size[tail]))
+        beyond, far = SECOND(root - SECOND_AT), root > FAR
+        if arrays.some(far):
+            beyond[far] = THIRD(root[far] - FAR)
+        z[tail] = xp.sign(q[tail]) * beyond
     return z
-
-
-def _far(p: Array) -> Array:
-    """|z| where the smaller tail is p < 0.075."""
-    xp = arrays.namespace(p)
-    root = xp.sqrt(-xp.log(p))
-    return xp.where(root > FAR, THIRD(root - FAR), SECOND(root - SECOND_AT))
 
 
 def _horner(coefficients: tuple[float, ...], s: Array) -> Array:

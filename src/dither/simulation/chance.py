@@ -22,7 +22,7 @@ KINDS = ("streams", "counter")
 
 def check(chance: str) -> None:
     """Raise ValueError for a name of no kind."""
-    errors.among("chance", chance, KINDS)
+    errors.one_of("chance", chance, KINDS)
 
 
 class Drawing(NamedTuple):

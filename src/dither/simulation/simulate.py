@@ -41,10 +41,11 @@ class Results:
     regret: np.ndarray  # (A, R, P) cumulative, of the means
     realised: np.ndarray  # (A, R, P) cumulative, of the rewards
     seed: int
+    chance: str = "streams"
 
     def __repr__(self) -> str:
-        names = ", ".join(self.algorithms)
-        return f"Results({names}; {len(self.runs)} runs of {self.rounds[-1]} rounds, seed {self.seed})"
+        names, by = ", ".join(self.algorithms), "" if self.chance == "streams" else f", chance by {self.chance}"
+        return f"Results({names}; {len(self.runs)} runs of {self.rounds[-1]} rounds, seed {self.seed}{by})"
 
     def table(self, *, realised: bool = False) -> Any:
         """A polars frame with columns algorithm, run, round, regret; and realised if asked (extra "experiments")."""
@@ -132,7 +133,7 @@ def simulate(
     contest = Contest(env, agents, rounds, seed, marks, arrays.backend(device) if xp is None else xp, device, chance)
     pieces = _pieces(contest, shares, jobs=jobs, on_progress=on_progress)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
-    return Results(tuple(agents), numbers, marks, regret, realised, seed)
+    return Results(tuple(agents), numbers, marks, regret, realised, seed, chance)
 
 
 def check_environment(env: Any) -> None:
@@ -158,10 +159,16 @@ def _placed(model: Any, device: str | None) -> Model:
 def _batch(env: Any, models: list[Any], *, rounds: int, there: bool) -> int:
     """As many runs in lockstep as are quickest and as memory holds. there : on a device."""
     quick = BATCH_THERE if there else in_cache(env)
-    size = sum(model.bytes(env.dim, rounds) for model in models)
+    size = sum(model.bytes(env.dim, rounds) for model in models) + (_world_bytes(env) if there else 0)
     kept = models if not there else [model for model in models if model.placed is not None]  # in NumPy's arrays
     quick = int(min([quick, *(model.together(env.dim) for model in kept)]))
     return max(1, min(quick, int((MEMORY_THERE if there else MEMORY) // size) if size else quick))
+
+
+def _world_bytes(env: Any) -> int:
+    """The bytes of one round of one run, and of the arm sets that are fixed for it: features and four rows of K."""
+    width = env.dim if env.disjoint else env.arms * env.dim
+    return 8 * (width * (1 + (getattr(env, "contexts", None) or 0)) + 4 * env.arms)
 
 
 def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0, chance: str = "streams") -> None:

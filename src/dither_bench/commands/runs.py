@@ -10,7 +10,7 @@ from dither.base import errors
 from dither.cli import terminal
 from dither.cli.app import expanded
 from dither_bench.commands import analysis, overall, render, running
-from dither_bench.commands.options import Computing, Framing, Reference, Showing, Storing, keeping
+from dither_bench.commands.options import Computing, DrawnBy, Framing, Reference, Showing, Storing, keeping
 from dither_bench.define import figures
 from dither_bench.plan.plan import Shard
 
@@ -57,6 +57,7 @@ def reproduce(
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
     reference: Reference = None,
+    drawn_by: DrawnBy,
     showing: Showing,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will.
@@ -74,6 +75,7 @@ def reproduce(
         of_panels: dict[str, Any] = dict(panel=panel, algorithm=algorithm, rounds=rounds, runs=runs)
         of_panels |= dict(block=storing.block, reference=reference, latex=look.latex, profile=look.profile)
         _refuse_options(drawn, of_panels)
+    chosen = [drawn_by.of(figure) for figure in chosen]
     if reference is not None:
         chosen = [figures.against(figure, reference) for figure in chosen]
     out = storing.out
