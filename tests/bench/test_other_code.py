@@ -1,5 +1,7 @@
 """Stored results know the code that made them. Each test says what was broken to see it red."""
 
+import functools
+import hashlib
 import importlib
 import json
 import re
@@ -7,6 +9,7 @@ import shutil
 import sys
 import textwrap
 import types
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,7 +20,7 @@ from dither.algorithms import Algorithm
 from dither_bench.define import environments, figures
 from dither_bench.define.environments import describe
 from dither_bench.judge import tables
-from dither_bench.keep import code, imported
+from dither_bench.keep import code, texts
 from dither_bench.keep.imported import Sources
 from dither_bench.keep.store import STORE, UNRECORDED, Store, of_panel
 from dither_bench.run import computing, run
@@ -264,14 +267,84 @@ def test_what_counts_as_the_code_of_the_library_s_own(monkeypatch):
     # seen red: imports inside functions left out; loaded code left out
 
 
-def test_what_a_text_says_is_worked_out_once_in_a_process(monkeypatch):
-    panel = figures.adhoc(describe("linear"), ["LinFP"], rounds=40, runs=3).panels[0]
-    cells = list(of_panel(panel, seed=0).values())
-    first, calls, parse = code.fingerprints(cells), [], imported.ast.parse
-    with monkeypatch.context() as patch:
-        patch.setattr(imported.ast, "parse", lambda text: calls.append(text) or parse(text))
-        assert code.fingerprints(cells) == first
-    assert calls == []  # seen red: `read` without a cache
+@pytest.fixture
+def parsed(monkeypatch):
+    """The texts that are parsed from now on."""
+    calls, parse = [], texts.ast.parse
+    monkeypatch.setattr(
+        texts.ast, "parse", lambda text, *more, **rest: calls.append(text) or parse(text, *more, **rest)
+    )
+    return calls
+
+
+@pytest.fixture
+def anew(monkeypatch):
+    """`anew(path)`: this process knows of no text what it says, as one that has just begun and whose file is `path`."""
+
+    def begun(path):
+        texts.read.cache_clear()
+        monkeypatch.setattr(texts, "of_library", functools.cache(lambda: texts.KeptTexts(path)))
+
+    return begun
+
+
+def test_what_the_library_s_texts_say_is_worked_out_once(tmp_path, anew, parsed):
+    def now():
+        return code.of(dither.policies.Greedy(), dither.models.Ridge())
+
+    anew(None)  # as where nothing is kept
+    first = now()
+    assert (first, len(parsed)) == (now(), len(set(parsed)))  # seen red: `read` without a cache
+    anew(tmp_path / "cache" / "texts.json")
+    assert now() == first
+    library, count = {path.read_bytes() for path in Path(dither.__file__).parent.rglob("*.py")}, len(parsed)
+    anew(tmp_path / "cache" / "texts.json")
+    assert now() == first  # seen red: codes that are not what was written
+    assert not library & set(parsed[count:])  # seen red: `keep` without effect
+    assert library & set(parsed[:count])
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["texts.json"]
+
+
+def test_a_text_that_was_kept_says_nothing_of_another_one(tmp_path, parsed):
+    path = tmp_path / "texts.json"
+    kept = texts.KeptTexts(path)
+    says = [kept.of("a", text) for text in (b"from .x import y\ndef f(): return 1\n", b"def f(): return 2\n")]
+    assert says[0].hash != says[1].hash
+    assert (says[0].imports, says[1].imports) == (((1, "x", ("y",)),), ())
+    kept.keep()
+    later, count = texts.KeptTexts(path), len(parsed)
+    assert later.of("a", b"def f(): return 2\n") == says[1]
+    assert len(parsed) == count
+    texts.read.cache_clear()
+    assert later.of("a", b"from .x import y\ndef f(): return 1\n") == says[0]  # seen red: a module's name alone
+    assert len(parsed) == count + 1
+    with pytest.raises(SyntaxError):
+        later.of("a", b"def f( return 1\n")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b"\x80", "rows", "Python"])
+def test_a_file_of_kept_texts_that_is_not_ours_is_left_aside(tmp_path, parsed, content):
+    path = tmp_path / "texts.json"
+    if content == "rows":
+        content = json.dumps({"python": sys.version, "texts": {"a": ["0", "1"]}}).encode()
+    if content == "Python":  # another one made it
+        row = (hashlib.sha256(b"x = 1\n").hexdigest(), "a hash", [], [])
+        content = json.dumps({"python": "1.5", "texts": {"a": row}}).encode()
+    if content is not None:
+        path.write_bytes(content)
+    kept = texts.KeptTexts(path)
+    assert kept.of("a", b"x = 1\n") == texts.read(b"x = 1\n")
+    kept.keep()
+    assert texts.KeptTexts(path).of("a", b"x = 1\n") == texts.read(b"x = 1\n")
+    # seen red: an error in place of the file; a file of another Python
+
+
+def test_where_no_text_can_be_kept_each_process_reads_it(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    kept = texts.KeptTexts(tmp_path / "file" / "texts.json")  # no folder can be made there
+    assert kept.of("a", b"x = 1\n") == texts.read(b"x = 1\n")
+    kept.keep()
+    assert (tmp_path / "file").read_bytes() == b""  # seen red: `keep` that raises
 
 
 def test_the_bench_is_not_the_code_of_a_result_but_for_what_builds_the_environment(monkeypatch):

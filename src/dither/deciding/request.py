@@ -70,8 +70,7 @@ def read(X: Any, mask: Any, *, dim: int, slots: int | None, columns: tuple[str, 
     bandit has, and where no arm is on offer.
     """
     alone = 1 if slots is not None else 2
-    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == alone and X.shape[-1] == dim and X.size
-    if plain and mask is None and X.flags.c_contiguous and np.vdot(X, X) < LARGEST**2:  # the usual case, at once
+    if mask is None and type(X) is np.ndarray and inputs.plain(X, alone, dim):  # the usual case, at once
         return Request(X, None, X.shape[:-1] if slots is None else (slots,), columns)
     X, columns = inputs.features(X, name="X", dim=dim, columns=columns)
     if X.ndim not in (alone, alone + 1):

@@ -22,8 +22,9 @@ from dither.base import parts
 from dither.simulation.simulate import configured
 from dither_bench.define import environments
 from dither_bench.define.panels import Panel
-from dither_bench.keep.imported import LIBRARY, NoSource, Sources, digest, methods, text_of
+from dither_bench.keep.imported import LIBRARY, NoSource, Sources, methods
 from dither_bench.keep.store import Cell, of_panel
+from dither_bench.keep.texts import digest, text_of
 
 DIGITS = 16  # hexadecimal digits of a fingerprint
 RUNS = "dither.simulation.simulate"  # the module that runs everything

@@ -1,67 +1,29 @@
 """The modules that a module imports, and hashes of their sources. `code` uses them to tell results of other code apart.
 
 The modules of this library and those in a folder of the user's are read. Installed packages and Python itself are not.
-A comment or a docstring does not change a hash. No module is imported in order to read it. What a text says is worked
-out once in a process.
+A comment or a docstring does not change a hash. No module is imported in order to read it. What a text says, `texts`
+works out.
 """
 
-import ast
-import functools
-import hashlib
 import importlib.util
 import inspect
 import sys
 import types
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dither.base import parts
+from dither_bench.keep import texts
+from dither_bench.keep.texts import ModuleText, digest, short, text_of
 
 LIBRARY = ("dither", "dither_bench")  # the packages of this distribution
 # These cannot change a run. What `algorithms` makes, a model and a policy as configured, is looked at instead.
 BESIDE = ("dither.algorithms", "dither.base.drawing", "dither.cli", "dither.experiments", "dither_bench")
 
 
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-
-
 class NoSource(Exception):
     """Something that takes part in a run has no source that can be read."""
-
-
-class ModuleText(NamedTuple):
-    """What the text of a module says."""
-
-    hash: str  # of its code, without docstrings
-    imports: tuple[tuple[int, str, tuple[str, ...]], ...]  # level, module and names; () for `import module`
-    codes: frozenset[str]  # all code that is compiled from it, as `text_of` has it
-
-
-@functools.cache
-def read(text: bytes) -> ModuleText:
-    """Raises SyntaxError or ValueError for what is no Python."""
-    tree = ast.parse(text)
-    codes = frozenset(map(text_of, _codes(compile(tree, "", "exec", dont_inherit=True))))
-    imports: list[tuple[int, str, tuple[str, ...]]] = []
-    for node in _statements(tree):
-        if isinstance(node, ast.Import):
-            imports += [(0, alias.name, ()) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            imports.append((node.level, node.module or "", tuple(alias.name for alias in node.names)))
-        elif isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:]
-    return ModuleText(digest(ast.dump(tree)), tuple(imports), codes)
-
-
-def _statements(tree: ast.Module) -> Iterator[ast.AST]:
-    """The tree and all statements in it. Expressions, which are most of a tree, are not looked into."""
-    ahead: list[ast.AST] = [tree]
-    while ahead:
-        node = ahead.pop()
-        yield node
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            ahead += getattr(node, name, ())
 
 
 class Sources:
@@ -85,6 +47,7 @@ class Sources:
                     self._modules[name] = self._look(name)
                 hashes[name], imports = self._modules[name]
                 ahead += imports
+        texts.keep()
         return hashes
 
     def _look(self, name: str) -> tuple[tuple[str, str], list[str]]:
@@ -96,11 +59,11 @@ class Sources:
         if path is None:
             raise NoSource(name)
         try:
-            text = read(path.read_bytes())
+            text = texts.of(path.read_bytes(), module=name if name.partition(".")[0] in LIBRARY else None)
         except (SyntaxError, ValueError, OSError):
             raise NoSource(name) from None
         loaded = sorted(text_of(function.__code__) for function in _functions(sys.modules.get(name)))
-        other = [code for code in loaded if code not in text.codes]
+        other = [code for code in loaded if short(code) not in text.codes]
         imports = dict.fromkeys(self._imported(name, text, is_package=path.name == "__init__.py"))
         return (text.hash, digest(other) if other else ""), [module for module in imports if self._read(module)]
 
@@ -155,33 +118,10 @@ class Sources:
                     yield module
 
 
-def digest(thing: Any) -> str:
-    """SHA-256 of the text of a thing, as `repr` gives it."""
-    return hashlib.sha256(repr(thing).encode()).hexdigest()
-
-
-@functools.cache
-def text_of(compiled: types.CodeType) -> str:
-    """What compiled code does, as text, without the lines and the file where it stands."""
-    inner = [text_of(one) if isinstance(one, types.CodeType) else _constant(one) for one in compiled.co_consts]
-    return repr((compiled.co_code, compiled.co_names, compiled.co_varnames, compiled.co_freevars, inner))
-
-
-def _constant(value: Any) -> Any:
-    """A constant as text; the order of a frozenset differs between processes."""
-    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
-
-
 def _source(path: Path) -> Path | None:
     """The path, if it is that of a source file."""
     path = path.resolve()
     return path if path.suffix == ".py" and path.is_file() else None
-
-
-def _codes(compiled: types.CodeType) -> list[types.CodeType]:
-    """The compiled code and all code inside it."""
-    inner = [one for one in compiled.co_consts if isinstance(one, types.CodeType)]
-    return [compiled, *(code for one in inner for code in _codes(one))]
 
 
 def _functions(module: types.ModuleType | None) -> Iterator[types.FunctionType]:
