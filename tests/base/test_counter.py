@@ -65,7 +65,7 @@ def test_the_words_are_the_published_ones(xp, vector):
     words, key, result = PUBLISHED[vector]
     assert slowly(words, key) == result
     assert block(xp, [words], tuple(key)).tolist() == [result]
-    # seen red: nine rounds; the halves of a product in torch joined without a carry
+    # seen red: nine rounds; the halves of a product joined without a carry
 
 
 def test_all_words_are_those_of_whole_numbers_in_python(xp):
@@ -95,7 +95,7 @@ def test_each_uniform_has_a_place_of_its_own(xp, width):
             assert u[r, i].tolist() == [number(place, 2 + i, run, 4) / 2**53 for place in range(width)]
     child = arrays.numpy(rng.spawn(2)[1].random((1,)))[:, 0]
     assert child.tolist() == [number(0, 0, run, 4 + 2 * 2**16) / 2**53 for run in runs.tolist()]
-    # seen red: the odd place before the even one
+    # seen red: the two halves of a block in the other order
 
 
 def test_the_key_is_made_of_the_seed():
@@ -134,7 +134,7 @@ def test_normals_are_right_to_four_units_in_the_last_place(xp, whole):
     z = arrays.numpy(normals.normal(xp.asarray(KS.tolist(), dtype=xp.float64), whole=whole)).tolist()
     errors = [abs(mp.mpf(one) - right) / math.ulp(float(right)) for one, right in zip(z, EXACT, strict=True)]
     assert max(errors) < 4
-    # seen red: the second function about 1.6 with its rounded constant; p - ½ rounded
+    # seen red: the second function one unit beside its place; p - ½ without its half
 
 
 EXACT = [exact(k) for k in KS.tolist()]
@@ -186,7 +186,7 @@ def test_a_number_depends_on_nothing_but_its_place(kind, monkeypatch):
     assert_array_equal(draw(alone, 7), whole[1])
     monkeypatch.setattr(counter, "AT_ONCE", 3)
     assert_array_equal(draw(CounterGenerator(KEY, runs[::-1], 3), 7), whole[::-1])
-    # seen red: a block shared by two rounds
+    # seen red: each draw begins with the first round
 
 
 def test_a_device_computes_in_one_piece_or_step_by_step(monkeypatch):

@@ -60,7 +60,7 @@ def test_a_run_knows_neither_the_others_nor_its_block(world, monkeypatch):
     same_runs(counted(env, runs=[4, 1], batch=1), whole, [1, 4])
     monkeypatch.setattr(sys.modules["dither.simulation.simulate"], "CHUNK", 8 * 15 * 5 * 7)
     equal(counted(env), whole)
-    # seen red: the same place for all runs; rounds counted from 0 in each block
+    # seen red: runs counted by their place in the batch; rounds counted from 0 in each block
 
 
 @pytest.mark.parametrize("names", [LINEAR, GLMS], ids=["linear", "glm"])
@@ -165,7 +165,7 @@ def test_the_law_is_that_of_the_streams(world):
         a, b = getattr(one, kind)[..., 0], getattr(other, kind)[..., 0]
         se = np.hypot(a.std(axis=1), b.std(axis=1)) / np.sqrt(400)
         assert np.all(np.abs(a.mean(axis=1) - b.mean(axis=1)) < 5 * se)
-    # seen red: contexts of twice the length; noise of another sd
+    # seen red: uniforms of half the size
 
 
 def test_a_simulation_is_a_loop_written_by_hand():

@@ -18,6 +18,10 @@ More is optional. `simulate` passes `sigma` (the sd of the noise) and `S` (‖θ
 for them (`told`). `delays(rng, n)` says how many rounds late each reward comes. `offered(run, rng, X, more)` says which
 arms are on offer (n, K); without it all are. `fill(self, run, rng, out, t)` is told the round t, counted from 1, of the
 first of the n contexts. A world that changes with time needs it.
+
+`lockstep = True` in the body of the class itself says that its methods also play R runs at once (`in_lockstep`): what
+`rng` draws then has an axis of runs in front, and so have `out`, the means and all else. With `simulate(...,
+chance="counter")` such a world is made on the device. All other worlds are asked run by run.
 """
 
 import functools
