@@ -19,7 +19,7 @@ from dither.base import arrays, errors, parts, streams, workers
 from dither.deciding import policy as policy_contract
 from dither.models import adapting
 from dither.models.model import Model, begin
-from dither.simulation import chance as chances
+from dither.simulation import draws
 from dither.simulation.crew import Agent, Team, in_cache, teams
 from dither.simulation.world import WorldOfRuns
 
@@ -97,7 +97,7 @@ def simulate(
     Raises ValueError, LookupError or TypeError for settings that make no sense, before anything runs.
     """
     errors.at_least("rounds", rounds, 1)
-    chances.check(chance)
+    draws.check(chance)
     check_environment(env)
     errors.at_least("batch", batch, 1, or_none=True)
     errors.at_least("jobs", jobs, 1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.simulation.chance import ChanceOfRuns
+from dither.simulation.draws import ChanceOfRuns
 
 
 class Rounds(NamedTuple):

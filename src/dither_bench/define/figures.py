@@ -11,7 +11,7 @@ from dither.algorithms import Spec, alone, specs
 from dither.algorithms.algorithm import UNSTATED, fields
 from dither.base import arrays, errors, parts
 from dither.deciding import policy as policy_contract
-from dither.simulation import chance as chances
+from dither.simulation import draws
 from dither.simulation.simulate import check_environment, check_rewards, configured
 from dither_bench.define.environments import CLASSES, build, defaults, describe, standardised
 from dither_bench.define.others import OtherLibrary
@@ -111,7 +111,7 @@ def drawn_by(figure: Figure, *, chance: str, device: str | None) -> Figure:
 
     Raises ValueError for chance of no kind, and for panels whose runs `simulate` does not draw.
     """
-    chances.check(chance)
+    draws.check(chance)
     if device is not None:
         arrays.backend(device)
     for panel in figure.panels:

@@ -25,7 +25,7 @@ def check(chance: str) -> None:
     errors.one_of("chance", chance, KINDS)
 
 
-class Drawing(NamedTuple):
+class PurposeDraws(NamedTuple):
     """What one purpose draws from."""
 
     rngs: list[Any]  # a generator of each run, or a single one of all runs
@@ -46,7 +46,7 @@ class ChanceOfRuns:
     def __init__(self, kind: str, seed: int, runs: np.ndarray, *, xp: Any, device: Any) -> None:
         self.kind, self.seed, self.runs, self.xp, self.device = kind, seed, runs, xp, device
 
-    def drawing(self, purpose: str, *, together: bool, home: bool = False) -> Drawing:
+    def drawing(self, purpose: str, *, together: bool, home: bool = False) -> PurposeDraws:
         """What this purpose draws from.
 
         together : whether the part that draws takes all runs at once, where the chance can be had so
@@ -55,11 +55,11 @@ class ChanceOfRuns:
         xp, device = (arrays.NUMPY, None) if home else (self.xp, self.device)
         move = functools.partial(_moved, xp=xp, device=device)
         if self.kind == "streams":
-            return Drawing(self.streams(purpose), together=False, move=move)
+            return PurposeDraws(self.streams(purpose), together=False, move=move)
         key, number = counter.key(self.seed), streams.PURPOSES[purpose]
         if together:
-            return Drawing([counter.CounterGenerator(key, self.runs, number, xp=xp, device=device)], True, move)
-        return Drawing([counter.CounterGenerator(key, int(run), number) for run in self.runs], False, move)
+            return PurposeDraws([counter.CounterGenerator(key, self.runs, number, xp=xp, device=device)], True, move)
+        return PurposeDraws([counter.CounterGenerator(key, int(run), number) for run in self.runs], False, move)
 
     def streams(self, purpose: str) -> list[np.random.Generator]:
         """A NumPy stream for each run."""
