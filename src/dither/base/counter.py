@@ -50,7 +50,7 @@ class CounterGenerator:
         self.done = self.children = 0  # rounds, and generators beside this one
         self.unsigned = arrays.unsigned(xp)
         self.type = xp.uint64 if self.unsigned else xp.int64
-        self._run = self._words(np.atleast_1d(runs))
+        self._run, self._purpose = self._words(np.atleast_1d(runs)), self._words(np.array([purpose]))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.random.Generator, name):
@@ -172,7 +172,7 @@ class CounterGenerator:
             run, t = self._run[row // n], xp.astype(row % n, self.type) + first
             for p in range(0, blocks, places):
                 place = self._row(p, min(p + places, blocks))
-                even, odd = numbers((place, t[:, None], run[:, None]), self.purpose, self.key, unsigned=self.unsigned)
+                even, odd = numbers((place, t[:, None], run[:, None], self._purpose), self.key, unsigned=self.unsigned)
                 last = min(2 * (p + places), width)
                 drawn[i:stop, 2 * p : last : 2] = even
                 drawn[i:stop, 2 * p + 1 : last : 2] = odd[:, : (last - 2 * p) // 2]
@@ -201,17 +201,15 @@ def _uniform(k: Array, *, whole: bool = False) -> Array:
 
 def _numbers(
     rule: Callable[..., Array],
-    counter: tuple[Array, Array, Array],
-    purpose: int,
+    counter: philox.Words,
     key: tuple[int, int],
     *,
     unsigned: bool,
     whole: bool = False,
 ) -> tuple[Array, Array]:
-    """rule of the two numbers of each block: place, round and run of each -> the even and the odd place."""
-    place, t, run = counter
-    xp = arrays.namespace(place)
-    words = philox.block((place, t, run, xp.zeros_like(place[:1]) + purpose), key, unsigned=unsigned)
+    """rule of the two numbers of each block -> those of the even and of the odd place."""
+    xp = arrays.namespace(counter[0])
+    words = philox.block(counter, key, unsigned=unsigned)
     pairs = (words[:2], words[2:])
     return tuple(rule(xp.astype((high << 21) | (low >> 11), xp.float64), whole=whole) for low, high in pairs)
 
@@ -220,7 +218,8 @@ def _numbers(
 def _fused(rule: Callable[..., Array]) -> Callable[..., Any]:
     """`_numbers` of a rule as torch compiles it for a device: one kernel in the place of some three hundred.
 
-    Where torch cannot compile, it is computed step by step.
+    It is compiled for each shape: with shapes left open torch took more than five minutes. Where torch cannot compile,
+    it is computed step by step.
     """
     steps = functools.partial(_numbers, rule, whole=True)
     compiled: Callable[..., Any] | None = None
@@ -228,7 +227,7 @@ def _fused(rule: Callable[..., Array]) -> Callable[..., Any]:
     def numbers(*call: Any, **settings: Any) -> Any:
         nonlocal compiled
         try:
-            compiled = compiled or importlib.import_module("torch").compile(steps, dynamic=True)
+            compiled = compiled or importlib.import_module("torch").compile(steps, dynamic=False)
             return compiled(*call, **settings)
         except Exception:  # no compiler there, or one that fails: torch has no single error for that
             compiled = steps
