@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # What an installation is made of; Python's own files are read in place. The C sources are the compiled step's.
 BUILT_OF := pyproject.toml setup.py $(wildcard src/_step/*.[ch])
 
-.PHONY: demo test test-numerical lint stubs types bench soak tables gallery docs check-release clean
+.PHONY: demo test test-numerical lint stubs types bench bench-peers soak tables gallery docs check-release clean
 
 demo: .venv/demo
 	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 10 --block 5 --jobs 2 --out demo
@@ -56,6 +56,10 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py --million
 
+# Other libraries beside this one, in .venv-peers, and docs/peers.md: ten minutes. AGAIN=--again measures all anew.
+bench-peers: .venv/test
+	$(BIN)/python benchmarks/peers.py $(AGAIN)
+
 soak: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50 --restores 20 --full 20
@@ -78,7 +82,7 @@ check-release: .venv/test
 	bash .ci/check-release
 
 clean:
-	rm -rf .venv demo docs/_build build dist src/dither/_step*.so
+	rm -rf .venv .venv-peers demo docs/_build build dist src/dither/_step*.so
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
