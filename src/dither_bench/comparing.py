@@ -20,6 +20,8 @@ def compare(
     runs: int = 20,
     seed: int = 0,
     jobs: int = 1,
+    chance: str = "streams",
+    device: str | None = None,
     out: str | Path | None = None,
     reference: str | None = None,
     **how: Any,
@@ -33,6 +35,7 @@ def compare(
     env : a name ("linear", "world.py:Drift"), a dict of its name and settings, or an environment itself
     rounds, runs, seed : the horizon, the runs of each algorithm, and the seed of all random streams
     jobs : processes that share the runs
+    chance, device : what the runs are drawn by and where, as `simulate` takes it
     out : a folder that keeps the results, as the command line does: what it holds is not computed anew. None: nothing
         is kept but what is returned
     reference : with out, the algorithm that the others are compared with. None: LinFP, GLMFP or DeepFP, or the first
@@ -44,6 +47,7 @@ def compare(
         figure = figures.adhoc(
             environments.described(env), _named(algorithms), rounds=rounds, runs=runs, reference=reference
         )
+        figure = figures.drawn_by(figure, chance=chance, device=device)
         run.reproduce(figure, out=out, runs=runs, seed=seed, jobs=jobs, **how)
         return Comparison.stored(Path(out), figure, seed=seed)
     if reference is not None:
@@ -58,7 +62,7 @@ def compare(
     check_environment(world)
     panel = figures.called(data, rounds=rounds, usual=environments.defaults(data["name"]) if named else {})
     codes = _code(agents, world, rounds=rounds)
-    results = simulate(world, agents, rounds=rounds, runs=runs, seed=seed, jobs=jobs)
+    results = simulate(world, agents, rounds=rounds, runs=runs, seed=seed, jobs=jobs, chance=chance, device=device)
     return Comparison.of(results, panel=panel, env=data, code=codes)
 
 

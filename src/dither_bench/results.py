@@ -64,7 +64,7 @@ class Comparison:
         panel : what the comparison is called; env : the environment as data; code : as of the field
         """
         T, specs = int(results.rounds[-1]), labelled(results.algorithms)
-        of = Panel(panel or f"simulated, T={T}", env or {"name": "simulated"}, T, specs)
+        of = Panel(panel or f"simulated, T={T}", env or {"name": "simulated"}, T, specs, chance=results.chance)
         figure = Figure("compare", "Comparison", (of,), runs=len(results.runs))
         curves = results.table().select(pl.lit(of.name).alias("panel"), pl.all())
         return cls(figure, curves, results.seed, code or dict.fromkeys(results.algorithms, ()))

@@ -68,7 +68,7 @@ def test_a_device_takes_as_many_runs_at_once_as_memory_holds(monkeypatch):
     sizes.clear()
     dither.simulate(ENV, ["Greedy"], rounds=1, runs=120)
     assert sizes == [40, 40, 40]
-    monkeypatch.setitem(dither.simulate.__globals__, "MEMORY_THERE", 10 * models.GLM().bytes(3, 2))
+    monkeypatch.setitem(dither.simulate.__globals__, "MEMORY_THERE", 10 * (models.GLM().bytes(3, 2) + 8 * (15 + 20)))
     sizes.clear()
     dither.simulate(LOGISTIC, ["GLMFP"], runs=30, rounds=2, device="cpu")
     assert sizes == [10, 10, 10]

@@ -60,6 +60,16 @@ def torch_device(name: str) -> Any:
         ) from None
 
 
+def unsigned(xp: Any) -> bool:
+    """Whether the library computes with uint64. torch has the type, and few operations of it."""
+    return not array_api_compat.is_torch_namespace(xp)
+
+
+def apart(xp: Any, device: Any) -> bool:
+    """Whether torch computes on a device with memory of its own, such as a GPU."""
+    return device is not None and array_api_compat.is_torch_namespace(xp) and torch_device(str(device)).type != "cpu"
+
+
 def numpy(x: Array) -> np.ndarray:
     """x as a NumPy array, from any library and any device."""
     return x if type(x) is np.ndarray else np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)

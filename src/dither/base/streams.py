@@ -7,6 +7,7 @@ one round each. So each purpose has only one kind of draw: with two kinds, their
 import contextlib
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,13 @@ def stream(seed: int, run: int, purpose: str, *more: int) -> np.random.Generator
     return np.random.Generator(np.random.SFC64(sequence))
 
 
-def child(rng: np.random.Generator) -> np.random.Generator:
-    """A stream of its own that follows from the next four numbers of `rng`, for what goes on drawing beside it."""
+def child(rng: Any) -> Any:
+    """A stream of its own that follows from the next four numbers of `rng`, for what goes on drawing beside it.
+
+    What is no Generator, as `counter.CounterGenerator`, gives one of its own kind.
+    """
+    if not isinstance(rng, np.random.Generator):
+        return rng.spawn(1)[0]
     return np.random.Generator(np.random.SFC64(rng.integers(0, 2**63, size=4).tolist()))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
+from dither.base.counter import CounterGenerator
 from dither.deciding import inputs, stepping
 from dither.deciding.answers import Decision, Decisions, Kind
 from dither.deciding.demands import Demands
@@ -249,9 +250,10 @@ def valued(view: Any, values: np.ndarray, model: Any) -> Any:
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
     """What the policy draws for n requests. It must be a tuple: an array would be read as a tuple of its rows."""
     chance = policy.draw(rng, n, arms=arms, dim=dim)
+    together = type(rng) is CounterGenerator and rng.lead  # of all runs, an axis in front
     if type(chance) is tuple:
         for kind in chance:
-            if len(kind) != n:
+            if (kind.shape[1] if together else len(kind)) != n:
                 break
         else:
             return chance

@@ -125,6 +125,20 @@ def check(policy: Any, model: Any, *, dim: int) -> None:
         raise ValueError(reason)
 
 
+def of_user(part: Any) -> bool:
+    """Whether a policy or a law is of a class outside this library."""
+    return type(part).__module__.partition(".")[0] != "dither"
+
+
+def in_lockstep(policy: Any) -> bool:
+    """Whether `draw` takes a generator of many runs at once: that of the library's policies with its laws does.
+
+    A policy or a law of the user's own may count axes from the front. It is asked run by run.
+    """
+    law = getattr(policy, "noise", getattr(policy, "law", None))
+    return not of_user(policy) and (law is None or not of_user(law))
+
+
 def faults(policy: Any) -> list[str]:
     """The reasons why `policy` is no policy, in words; [] where it is one."""
     if isinstance(policy, type):
@@ -152,7 +166,7 @@ def look(policy: Any, view: Any, chance: tuple, *, lead: tuple[int, ...], arms: 
     Scores that lack leading axes are the same for all requests. Raises TypeError for what is no view, and for lines
     whose law is none; ValueError for scores of another shape.
     """
-    if type(policy).__module__.partition(".")[0] == "dither":
+    if not of_user(policy):
         return
     name, wanted = type(policy).__name__, (*lead, arms)
     if not hasattr(view, "scores"):

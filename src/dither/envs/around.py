@@ -50,7 +50,7 @@ class Within(Around):
     def fill(self, run: Pair, rng: np.random.Generator, out: np.ndarray, t: int) -> Pair:
         """The contexts within. -> what is its own in these rounds, and what `means` needs within"""
         inner = base.fill(self.env, run.inner, rng, out, t=t)
-        return Pair(self.at(run, t, len(out)), inner)
+        return Pair(self.at(run, t, base.rounds(self, out)), inner)
 
     @property
     def reward_noise(self) -> Callable[..., Any]:

@@ -18,6 +18,10 @@ More is optional. `simulate` passes `sigma` (the sd of the noise) and `S` (‖θ
 for them (`told`). `delays(rng, n)` says how many rounds late each reward comes. `offered(run, rng, X, more)` says which
 arms are on offer (n, K); without it all are. `fill(self, run, rng, out, t)` is told the round t, counted from 1, of the
 first of the n contexts. A world that changes with time needs it.
+
+`lockstep = True` in the body of the class itself says that its methods also play R runs at once (`in_lockstep`): what
+`rng` draws then has an axis of runs in front, and so have `out`, the means and all else. With `simulate(...,
+chance="counter")` such a world is made on the device. All other worlds are asked run by run.
 """
 
 import functools
@@ -95,7 +99,7 @@ class RoundsOfRun(NamedTuple):
 
 def noise(env: Any, rng: np.random.Generator, at: RoundsOfRun) -> Any:
     """What `env.reward_noise` gives for these rounds."""
-    return told(env.reward_noise, rng, len(at.mean), at)
+    return told(env.reward_noise, rng, at.mean.shape[-2], at)
 
 
 def rewards(env: Any, rng: np.random.Generator, at: RoundsOfRun) -> Any:
@@ -106,6 +110,20 @@ def rewards(env: Any, rng: np.random.Generator, at: RoundsOfRun) -> Any:
 def told(rule: Callable[..., Any], rng: np.random.Generator, first: Any, at: RoundsOfRun) -> Any:
     """Call rule(rng, first, ...) with those parts of the rounds that it names after these two."""
     return rule(rng, first, **{name: getattr(at, name) for name in _names(rule)})
+
+
+def rounds(env: Any, X: Any) -> int:
+    """How many rounds the contexts X are: (..., n, K, d), or (..., n, d) with disjoint slots."""
+    return X.shape[-2 if env.disjoint else -3]
+
+
+def in_lockstep(env: Any) -> bool:
+    """Whether the methods take all runs at once, and those of the environment within, if there is one.
+
+    The class itself must say so. A subclass does not inherit it, since one method of its own that takes one run alone
+    would make it wrong.
+    """
+    return vars(type(env)).get("lockstep", False) and (not hasattr(env, "env") or in_lockstep(env.env))
 
 
 def depends(env: Any) -> bool:

@@ -16,12 +16,14 @@ non-stationarity", AISTATS 2019; Russac, Vernade, Cappé, "Weighted linear bandi
 NeurIPS 2019.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dither.base import errors, streams
+from dither.base import arrays, errors, streams
+from dither.base.arrays import Array
 from dither.envs.around import Pair, Within
 
 
@@ -36,12 +38,15 @@ class Changing(Within):
     def __post_init__(self) -> None:
         errors.at_least(f"the dim of the environment in {type(self).__name__}", self.env.dim, self.least)
 
-    def thetas(self, held: Any, inner: Any, t: int, n: int) -> np.ndarray:
-        """θ* of the n rounds from t on: (n, d). held : what `held` returned; inner : the run within."""
+    def thetas(self, held: Any, inner: Any, t: int, n: int) -> Array:
+        """θ* of the n rounds from t on: (n, d), or (R, n, d) of all runs.
+
+        held : what `held` returned; inner : the run within
+        """
         raise NotImplementedError
 
-    def at(self, run: Pair, t: int, n: int) -> np.ndarray:
-        """θ* of these rounds: (n, d)."""
+    def at(self, run: Pair, t: int, n: int) -> Array:
+        """θ* of these rounds: (n, d), or (R, n, d)."""
         return self.thetas(run.outer, run.inner, t, n)
 
     def start(self, rng: np.random.Generator) -> Pair:
@@ -58,6 +63,8 @@ class Changing(Within):
     def means(self, run: Pair, X: np.ndarray, more: Pair) -> np.ndarray:
         """The means within, with θ* of each round: (n, K)."""
         theta = more.outer
+        if theta.ndim == 3:  # of all runs: the run within takes a θ* for each round
+            return self.env.means(run.inner._replace(theta=theta), X, more.inner)
         edges = np.flatnonzero(np.any(theta[1:] != theta[:-1], axis=-1)) + 1
         parts = []
         for rows in map(slice, [0, *edges], [*edges, len(X)]):
@@ -76,6 +83,7 @@ class Abrupt(Changing):
 
     env: Any
     rounds: tuple[int, ...] | int = 500
+    lockstep = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,15 +94,18 @@ class Abrupt(Changing):
             raise ValueError(f"rounds must be in order, each once; got {rounds}")
         object.__setattr__(self, "rounds", rounds)
 
-    def held(self, rng: np.random.Generator, inner: Any) -> np.ndarray:
+    def held(self, rng: np.random.Generator, inner: Any) -> Array:
         """All θ* in turn: (changes + 1, d)."""
-        theta = inner.theta
-        drawn = rng.standard_normal((len(self.rounds), len(theta)))  # type: ignore[arg-type]
-        return np.vstack([theta, drawn * (np.linalg.norm(theta) / np.linalg.norm(drawn, axis=-1, keepdims=True))])
+        theta = inner.theta[..., None, :]
+        xp = arrays.namespace(theta)
+        drawn = rng.standard_normal((len(self.rounds), theta.shape[-1]))  # type: ignore[arg-type]
+        size = _length(inner.theta)[..., None, :]
+        return xp.concat([theta, drawn * (size / xp.linalg.vector_norm(drawn, axis=-1, keepdims=True))], axis=-2)
 
-    def thetas(self, held: np.ndarray, inner: Any, t: int, n: int) -> np.ndarray:
+    def thetas(self, held: Array, inner: Any, t: int, n: int) -> Array:
         """The newest θ* of each round."""
-        return held[np.searchsorted(self.rounds, np.arange(t, t + n), side="right")]
+        changes = np.searchsorted(self.rounds, np.arange(t, t + n), side="right")
+        return arrays.namespace(held).take(held, arrays.beside(changes, held), axis=-2)
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,7 @@ class Rotating(Changing):
     env: Any
     period: float = 10_000.0
     least = 2
+    lockstep = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -115,18 +127,19 @@ class Rotating(Changing):
 
     def held(self, rng: np.random.Generator, inner: Any) -> np.ndarray:
         """v (d,), at a right angle to θ* and as long."""
-        return across(inner.theta, rng.standard_normal(len(inner.theta)))
+        return across(inner.theta, rng.standard_normal(inner.theta.shape[-1]))
 
-    def thetas(self, held: np.ndarray, inner: Any, t: int, n: int) -> np.ndarray:
+    def thetas(self, held: Array, inner: Any, t: int, n: int) -> Array:
         """cos φ θ* + sin φ v."""
         phi = 2 * np.pi * (np.arange(t, t + n)[:, None] - 1) / self.period
-        return np.cos(phi) * inner.theta + np.sin(phi) * held
+        cos, sin = (arrays.beside(wave(phi), held) for wave in (np.cos, np.sin))
+        return cos * inner.theta[..., None, :] + sin * held[..., None, :]
 
 
 class Walk:
     """Where the walk of a run is, and the stream that it goes on with."""
 
-    def __init__(self, rng: np.random.Generator, theta: np.ndarray) -> None:
+    def __init__(self, rng: np.random.Generator, theta: Array) -> None:
         self.rng, self.theta = rng, theta
 
 
@@ -141,6 +154,7 @@ class Walking(Changing):
     env: Any
     step: float = 0.01
     least = 2
+    lockstep = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -152,15 +166,21 @@ class Walking(Changing):
 
     def thetas(self, held: Walk, inner: Any, t: int, n: int) -> np.ndarray:
         """The next n places."""
-        size, places = np.linalg.norm(inner.theta), np.empty((n, len(inner.theta)))
-        for place, drawn in zip(places, held.rng.standard_normal(places.shape), strict=True):
-            place[:] = held.theta
-            moved = np.cos(self.step) * place + np.sin(self.step) * across(place, drawn)
-            held.theta = moved * (size / np.linalg.norm(moved))  # else rounding would change the length
-        return places
+        size, places = _length(inner.theta), []
+        steps = held.rng.standard_normal((n, inner.theta.shape[-1]))
+        for i in range(n):
+            places.append(held.theta)
+            moved = math.cos(self.step) * held.theta + math.sin(self.step) * across(held.theta, steps[..., i, :])
+            held.theta = moved * (size / _length(moved))  # else rounding would change the length
+        return arrays.namespace(steps).stack(places, axis=-2)
 
 
-def across(theta: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """The part of `drawn` at a right angle to θ, scaled to the length of θ: (d,), (d,) -> (d,)."""
-    part = drawn - theta * (drawn @ theta / (theta @ theta))
-    return part * (np.linalg.norm(theta) / np.linalg.norm(part))
+def across(theta: Array, drawn: Array) -> Array:
+    """The part of `drawn` at a right angle to θ, scaled to the length of θ: (..., d), (..., d) -> (..., d)."""
+    part = drawn - theta * (arrays.inner(drawn, theta) / arrays.inner(theta, theta))[..., None]
+    return part * (_length(theta) / _length(part))
+
+
+def _length(theta: Array) -> Array:
+    """‖θ‖, (..., 1)."""
+    return arrays.norms(theta)[..., None]

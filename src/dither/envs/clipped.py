@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dither.base import arrays
 from dither.envs.generalised import OnSphere, bernoulli
 from dither.envs.sphere import SphereRun
 
@@ -24,7 +25,8 @@ class Clipped(OnSphere):
     """
 
     rewards = bernoulli
+    lockstep = True
 
     def means(self, run: SphereRun, X: np.ndarray, more: Any) -> np.ndarray:
         """x'θ* cut to [0, 1]: (n, K)."""
-        return np.clip(X @ run.theta, 0.0, 1.0)
+        return arrays.namespace(X).clip(run.along(X), 0.0, 1.0)

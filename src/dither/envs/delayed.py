@@ -21,6 +21,7 @@ class Delayed(Around):
     env: Any
     delay: int = 0
     mean: float | None = None
+    lockstep = True
 
     def __post_init__(self) -> None:
         errors.at_least("delay", self.delay, 0)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dither import links, theory
-from dither.base import errors, streams
+from dither.base import arrays, errors, streams
 from dither.envs import base
 from dither.envs.sphere import Sphere, SphereRun
 
@@ -25,17 +25,19 @@ LARGEST_COUNT = 2.0**53  # mean of a count, at most: float64 holds no odd number
 
 def bernoulli(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
     """1 with probability `mean` (n, K), else 0. Each arm takes one uniform, whatever its mean is."""
-    return (rng.random(mean.shape) < mean).astype(np.float64)
+    xp = arrays.namespace(mean)
+    return xp.astype(rng.random(tuple(mean.shape)[-2:]) < mean, xp.float64)
 
 
 def counts(env: Any, rng: np.random.Generator, mean: np.ndarray) -> np.ndarray:
     """Poisson counts with these means (n, K). Raises ValueError where a mean is above `LARGEST_COUNT`."""
-    if mean.size and mean.max() > LARGEST_COUNT:
+    if (most := arrays.largest(mean)) > LARGEST_COUNT:
         raise ValueError(
-            f"the mean of a count must be at most 2^53, got {mean.max():.3g} with {env}: lower norm"
+            f"the mean of a count must be at most 2^53, got {most:.3g} with {env}: lower norm"
             + ("" if env.unit else ", or take unit=True")
         )
-    return rng.poisson(mean).astype(np.float64)
+    xp = arrays.namespace(mean)
+    return xp.astype(rng.poisson(mean), xp.float64)
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class _Generalised(OnSphere):
 
     def means(self, run: SphereRun, X: np.ndarray, more: Any) -> np.ndarray:
         """μ(x'θ*): (n, K)."""
-        return self.link.mu(X @ run.theta)
+        return self.link.mu(run.along(X))
 
     def kappa_star(self, run: SphereRun, X: np.ndarray) -> float:
         """κ* of the rounds X (n, K, d): the average of μ'(x'θ*) at the best arms."""
@@ -78,6 +80,7 @@ class Logistic(_Generalised):
     """
 
     link = links.LINKS["logit"]
+    lockstep = True
     rewards = bernoulli
 
 
@@ -85,6 +88,7 @@ class Probit(_Generalised):
     """K arms of d features; the reward is 1 with probability Φ(x'θ*), else 0. It has the fields of `Logistic`."""
 
     link = links.LINKS["probit"]
+    lockstep = True
     rewards = bernoulli
 
 
@@ -92,6 +96,7 @@ class Poisson(_Generalised):
     """K arms of d features; the reward is a Poisson count of mean e^{x'θ*}. It has the fields of `Logistic`."""
 
     link = links.LINKS["log"]
+    lockstep = True
     rewards = counts
 
 

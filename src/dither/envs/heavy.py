@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from dither.base import errors
+from dither.base import arrays, errors
 from dither.envs.around import Around
 
 
@@ -58,6 +58,7 @@ class StudentNoise(_Noise):
     env: Any
     df: float = 3.0
     scale: float = 1.0
+    lockstep = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,6 +86,7 @@ class ParetoNoise(_Noise):
     env: Any
     alpha: float = 2.5
     scale: float = 1.0
+    lockstep = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,6 +116,7 @@ class ContaminatedNoise(_Noise):
     share: float = 0.05
     factor: float = 10.0
     scale: float = 1.0
+    lockstep = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,8 +131,9 @@ class ContaminatedNoise(_Noise):
     def reward_noise(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """ε of every arm, (n, K). The second normal of a pair says which are outliers, so there is one kind of draw."""
         normal = rng.standard_normal((n, self.env.arms, 2))
-        outlier = normal[..., 1] < special.ndtri(self.share)
-        return self.scale * normal[..., 0] * np.where(outlier, self.factor, 1.0)
+        outlier = normal[..., 1] < float(special.ndtri(self.share))
+        ordinary = arrays.namespace(normal).ones_like(normal[..., 0])
+        return self.scale * normal[..., 0] * arrays.namespace(normal).where(outlier, self.factor, ordinary)
 
 
 def above_one(name: str, value: object) -> None:

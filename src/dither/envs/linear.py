@@ -26,6 +26,7 @@ class Linear(Sphere):
     norm: float = 1.0
     noise: float = 1.0
     unit: bool = True
+    lockstep = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,7 +39,7 @@ class Linear(Sphere):
 
     def means(self, run: SphereRun, X: np.ndarray, more: Any) -> np.ndarray:
         """x'θ*: (n, K)."""
-        return X @ run.theta
+        return run.along(X)
 
     def reward_noise(self, rng: np.random.Generator, n: int) -> np.ndarray | None:
         """ε of every arm, (n, K)."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dither.base import errors
+from dither.base import arrays, errors
+from dither.envs import base
 from dither.envs.around import Around
 
 
@@ -29,6 +30,7 @@ class Masked(Around):
     share: float | None = None
     least: int | None = None
     most: int | None = None
+    lockstep = True
 
     def __post_init__(self) -> None:
         if self.share is not None and self.least is not None:
@@ -50,11 +52,12 @@ class Masked(Around):
 
     def offered(self, run: Any, rng: np.random.Generator, X: np.ndarray, more: Any) -> np.ndarray:
         """The arms on offer in n rounds: (n, K)."""
-        n, K = len(X), self.env.arms
+        n, K = base.rounds(self, X), self.env.arms
         if self.least is None:
             u = rng.random((n, K))
-            return (u < (0.5 if self.share is None else self.share)) | (u == np.min(u, axis=-1, keepdims=True))
+            xp = arrays.namespace(u)
+            return (u < (0.5 if self.share is None else self.share)) | (u == xp.min(u, axis=-1, keepdims=True))
         u = rng.random((n, K + 1))  # the first says how many; the others put the arms in order
-        most = K if self.most is None else self.most
-        number = self.least + np.floor(u[:, :1] * (most - self.least + 1)).astype(np.int64)
-        return np.argsort(np.argsort(u[:, 1:], axis=-1), axis=-1) < number
+        xp, most = arrays.namespace(u), K if self.most is None else self.most
+        number = self.least + xp.astype(xp.floor(u[..., :1] * (most - self.least + 1)), xp.int64)
+        return xp.argsort(xp.argsort(u[..., 1:], axis=-1), axis=-1) < number

@@ -15,19 +15,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dither.base import errors, streams
+from dither.base import arrays, errors, streams
+from dither.base.arrays import Array
 from dither.envs.around import Pair, Within
 
 
 class Wave(NamedTuple):
     """The deviation of a run."""
 
-    omega: np.ndarray  # (d,)  ω
-    phi: float  # φ
+    omega: Array  # (d,)  ω
+    phi: Any  # φ
 
-    def at(self, X: np.ndarray) -> np.ndarray:
-        """sin(ω'x + φ): (..., d) -> (...)."""
-        return np.sin(X @ self.omega + self.phi)
+    def at(self, X: Array) -> Array:
+        """sin(ω'x + φ): (..., n, K, d) -> (..., n, K)."""
+        if self.omega.ndim == 1:
+            return arrays.namespace(X).sin(X @ self.omega + self.phi)
+        return arrays.namespace(X).sin(arrays.dot(X, self.omega[..., None, :]) + self.phi[..., None, None])
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Misspecified(Within):
     env: Any
     zeta: float = 0.1
     frequency: float = 10.0
+    lockstep = True
 
     def __post_init__(self) -> None:
         errors.within("zeta", self.zeta, 0, errors.LARGEST)

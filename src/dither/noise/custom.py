@@ -60,7 +60,9 @@ class Custom:
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Independent draws of z, by inversion."""
-        return np.asarray(self._quantiles()(np.maximum(rng.random(shape), 2.0**-54)), dtype=float)
+        u = rng.random(shape)
+        z = np.asarray(self._quantiles()(np.maximum(arrays.numpy(u), 2.0**-54)), dtype=float)
+        return arrays.beside(z, u)
 
     def log_cdf(self, z: np.ndarray) -> np.ndarray:
         """log P(z' <= z)."""

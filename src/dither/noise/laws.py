@@ -102,7 +102,8 @@ class Ball:
     def vectors(self, rng: np.random.Generator, n: int, dim: int) -> np.ndarray:
         """n draws of ζ, (n, dim): the first `dim` coordinates of a point on the sphere in dim + 2 dimensions."""
         g = rng.standard_normal((n, dim + 2))
-        return math.sqrt(dim) * g[:, :dim] / np.linalg.norm(g, axis=1, keepdims=True)
+        length = arrays.namespace(g).linalg.vector_norm(g, axis=-1, keepdims=True)
+        return math.sqrt(dim) * g[..., :dim] / length
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,12 @@ class Points:
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Independent draws, by inversion."""
-        return self.column[:, 0][np.searchsorted(self._edges, rng.random(shape), side="right")]
+        u = rng.random(shape)
+        if type(u) is np.ndarray:
+            return self.column[:, 0][np.searchsorted(self._edges, u, side="right")]
+        xp = arrays.namespace(u)
+        rows = xp.searchsorted(arrays.beside(self._edges, u), xp.reshape(u, (-1,)), side="right")
+        return xp.reshape(xp.take(arrays.beside(self.column[:, 0], u), rows), u.shape)
 
     @functools.cached_property
     def column(self) -> np.ndarray:

@@ -100,7 +100,9 @@ class Agent:
         settings = dict(batch=(R,), xp=numpy if self.home else world.xp, device=None if self.home else world.device)
         self.state = begin(model, world.dim, needs=policy.needs, rng=lambda: world.streams("weights"), **settings)
         self.training_rngs = [] if model.draw is None else world.streams("training")
-        self.rngs, self.tie_rngs = world.streams("policy"), world.streams("ties")
+        together = policy_contract.in_lockstep(policy)
+        self.policy_chance = world.chance.drawing("policy", together=together, home=self.home)
+        self.ties = world.chance.drawing("ties", together=True, home=self.home)
         self.regret = self.realised = self.array(np.zeros(R))
         self.block = 1  # rounds whose chance is drawn at once; the first shows how many fit
         self.late: dict[int, list[Any]] = {}  # round -> what is learnt at its end
@@ -118,12 +120,11 @@ class Agent:
         """Draw the chance of round i and of as many after it as memory allows."""
         n = min(self.ahead - i, self.block)
         self.first, self.last = i, i + n
-        dim = self.model.ambient(self.world.dim)
-        drawn = [decision.draw(self.policy, rng, n, arms=self.world.arms, dim=dim) for rng in self.rngs]
-        self.chance = tuple(self.array(np.stack(kind)) for kind in zip(*drawn, strict=True))
+        spaces = dict(arms=self.world.arms, dim=self.model.ambient(self.world.dim))
+        self.chance = self.policy_chance(lambda rng: decision.draw(self.policy, rng, n, **spaces))
         taught = [self.model.draw(rng, n) for rng in self.training_rngs]
         self.training = tuple(np.stack(kind) for kind in zip(*taught, strict=True))
-        self.u = self.array(np.stack([rng.random((n, decision.UNIFORMS)) for rng in self.tie_rngs]))
+        (self.u,) = self.ties(lambda rng: (rng.random((n, decision.UNIFORMS)),))
         size = sum(math.prod(kind.shape) for kind in (*self.chance, *self.training, self.u))
         self.block = max(1, int(DRAWN // (size / n)))
 
@@ -135,15 +136,15 @@ class Agent:
         view = decision.view(self.policy, self.model, self.state, X, t=t)
         chance = tuple(kind[:, j, ...] for kind in self.chance)
         if t == 1:
-            policy_contract.look(self.policy, view, chance, lead=(len(self.rngs),), arms=self.world.arms)
-        demands = Demands((len(self.rngs), self.world.arms), mask, decision.share(self.policy, t))
+            policy_contract.look(self.policy, view, chance, lead=(len(self.world.runs),), arms=self.world.arms)
+        demands = Demands((len(self.world.runs), self.world.arms), mask, decision.share(self.policy, t))
         arm = ONE.shown(view, chance, self.u[:, j, :], demands)
         self.shown.append(arm)
         r = arrays.pick(rows.reward[:, i, :], arm, rank=0)
         x = X if self.world.disjoint else arrays.pick(X, arm, rank=1)
         slot: dict[str, Any] = {"arm": arm} if self.world.disjoint else {}
         if self.model.half_life is not None:
-            slot["at"] = self.array(np.full(len(self.rngs), float(t)))  # the round is the time
+            slot["at"] = self.array(np.full(len(self.world.runs), float(t)))  # the round is the time
         if self.training_rngs:
             slot["chance"] = tuple(kind[:, j, ...] for kind in self.training)
         return x, r, slot

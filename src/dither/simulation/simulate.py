@@ -19,6 +19,7 @@ from dither.base import arrays, errors, parts, streams, workers
 from dither.deciding import policy as policy_contract
 from dither.models import adapting
 from dither.models.model import Model, begin
+from dither.simulation import draws
 from dither.simulation.crew import Agent, Team, in_cache, teams
 from dither.simulation.world import WorldOfRuns
 
@@ -40,10 +41,11 @@ class Results:
     regret: np.ndarray  # (A, R, P) cumulative, of the means
     realised: np.ndarray  # (A, R, P) cumulative, of the rewards
     seed: int
+    chance: str = "streams"
 
     def __repr__(self) -> str:
-        names = ", ".join(self.algorithms)
-        return f"Results({names}; {len(self.runs)} runs of {self.rounds[-1]} rounds, seed {self.seed})"
+        names, by = ", ".join(self.algorithms), "" if self.chance == "streams" else f", chance by {self.chance}"
+        return f"Results({names}; {len(self.runs)} runs of {self.rounds[-1]} rounds, seed {self.seed}{by})"
 
     def table(self, *, realised: bool = False) -> Any:
         """A polars frame with columns algorithm, run, round, regret; and realised if asked (extra "experiments")."""
@@ -69,6 +71,7 @@ def simulate(
     batch: int | None = None,
     jobs: int = 1,
     device: str | None = None,
+    chance: str = "streams",
     xp: Any = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Results:
@@ -86,12 +89,15 @@ def simulate(
     batch : runs in lockstep (None: as many as are quickest; it changes no result)
     jobs : processes that share the runs (needs joblib, of the extra "experiments")
     device : None for NumPy; "cpu", "cuda" for torch tensors there (docs/speed.md)
+    chance : "streams", a NumPy stream for each run and purpose; "counter", numbers computed from seed, run, purpose and
+        round, on the device (docs/speed.md, "Chance by a counter"): other runs, of the same law
     xp : any other array API namespace, for tests
     on_progress : called with (rounds done, rounds in all), counted over runs
 
     Raises ValueError, LookupError or TypeError for settings that make no sense, before anything runs.
     """
     errors.at_least("rounds", rounds, 1)
+    draws.check(chance)
     check_environment(env)
     errors.at_least("batch", batch, 1, or_none=True)
     errors.at_least("jobs", jobs, 1)
@@ -117,17 +123,17 @@ def simulate(
             start = functools.partial(streams.stream, seed, 0, "weights")
             adapting.look(model, begin(model, env.dim, needs=policy.needs, rng=start), dim=env.dim)
     models = [model for model, _ in agents.values()]
-    check_rewards(env, models, seed=seed, run=int(numbers[0]))
+    check_rewards(env, models, seed=seed, run=int(numbers[0]), chance=chance)
     if batch is None:
         batch = _batch(env, models, rounds=rounds, there=device is not None)
     marks = recorded(rounds) if record is None else np.unique(_whole("record", list(record)))
     if marks.size == 0 or marks[0] < 1 or marks[-1] > rounds:
         raise ValueError(f"record must name rounds from 1 to {rounds}, got {marks}")
     shares = np.array_split(numbers, min(len(numbers), max(jobs, -(-len(numbers) // batch))))
-    contest = Contest(env, agents, rounds, seed, marks, arrays.backend(device) if xp is None else xp, device)
+    contest = Contest(env, agents, rounds, seed, marks, arrays.backend(device) if xp is None else xp, device, chance)
     pieces = _pieces(contest, shares, jobs=jobs, on_progress=on_progress)
     regret, realised = (np.concatenate(kind, axis=1) for kind in zip(*pieces, strict=True))
-    return Results(tuple(agents), numbers, marks, regret, realised, seed)
+    return Results(tuple(agents), numbers, marks, regret, realised, seed, chance)
 
 
 def check_environment(env: Any) -> None:
@@ -153,17 +159,23 @@ def _placed(model: Any, device: str | None) -> Model:
 def _batch(env: Any, models: list[Any], *, rounds: int, there: bool) -> int:
     """As many runs in lockstep as are quickest and as memory holds. there : on a device."""
     quick = BATCH_THERE if there else in_cache(env)
-    size = sum(model.bytes(env.dim, rounds) for model in models)
+    size = sum(model.bytes(env.dim, rounds) for model in models) + (_world_bytes(env) if there else 0)
     kept = models if not there else [model for model in models if model.placed is not None]  # in NumPy's arrays
     quick = int(min([quick, *(model.together(env.dim) for model in kept)]))
     return max(1, min(quick, int((MEMORY_THERE if there else MEMORY) // size) if size else quick))
 
 
-def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0) -> None:
+def _world_bytes(env: Any) -> int:
+    """The bytes of one round of one run, and of the arm sets that are fixed for it: features and four rows of K."""
+    width = env.dim if env.disjoint else env.arms * env.dim
+    return 8 * (width * (1 + (getattr(env, "contexts", None) or 0)) + 4 * env.arms)
+
+
+def check_rewards(env: Any, models: Iterable[Any], *, seed: int = 0, run: int = 0, chance: str = "streams") -> None:
     """Refuse models whose `support` does not hold the rewards of the run's first rounds."""
     bounded = [model for model in map(adapting.adapted, models) if not _holds(model, -math.inf, math.inf)]
     if bounded:
-        world = WorldOfRuns(env, np.array([run]), seed, xp=arrays.backend(None), device=None)
+        world = WorldOfRuns(env, np.array([run]), seed, xp=arrays.backend(None), device=None, chance=chance)
         _refuse(env, bounded, world.advance(FIRST).reward)
 
 
@@ -174,7 +186,8 @@ def _holds(model: Any, low: float, high: float) -> bool:
 
 
 def _refuse(env: Any, models: Iterable[Any], reward: np.ndarray) -> None:
-    low, high = float(reward.min()), float(reward.max())
+    xp = arrays.namespace(reward)
+    low, high = float(xp.min(reward)), float(xp.max(reward))
     for model in models:
         if not _holds(model, low, high):
             least, most = model.support
@@ -243,6 +256,7 @@ class Contest:
     marks: np.ndarray  # (P,) rounds at which the regret is recorded
     xp: Any
     device: str | None
+    chance: str
 
 
 def _pieces(
@@ -278,7 +292,7 @@ def _lockstep(contest: Contest, runs: np.ndarray, tell: Callable[[int], None]) -
     """
     env, agents, rounds, marks, device = contest.env, contest.agents, contest.rounds, contest.marks, contest.device
     bounded = [model for model, _ in agents.values() if not _holds(model, -math.inf, math.inf)]
-    world = WorldOfRuns(env, runs, contest.seed, xp=contest.xp, device=device)
+    world = WorldOfRuns(env, runs, contest.seed, xp=contest.xp, device=device, chance=contest.chance)
     crew = [Agent(label, model, policy, world) for label, (model, policy) in agents.items()]
     playing = [Team(team) for team in teams(crew, world)]
     regret, realised = (np.zeros((len(crew), len(runs), len(marks))) for _ in range(2))
@@ -290,7 +304,7 @@ def _lockstep(contest: Contest, runs: np.ndarray, tell: Callable[[int], None]) -
         rows = world.advance(ahead)
         if bounded:
             _refuse(env, bounded, rows.reward)
-        kinds = {home: rows if home else world.moved(rows) for home in {agent.home for agent in crew}}
+        kinds = {home: world.moved(rows, home=home) for home in {agent.home for agent in crew}}
         for agent in crew:
             agent.prepare(ahead)
         for i in range(ahead):

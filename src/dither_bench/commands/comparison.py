@@ -11,7 +11,7 @@ from dither.algorithms import grids, spec
 from dither.base import errors
 from dither.cli.app import expanded
 from dither_bench.commands import running
-from dither_bench.commands.options import Computing, Reference, Showing, Storing, Trying, keeping
+from dither_bench.commands.options import Computing, DrawnBy, Reference, Showing, Storing, Trying, keeping
 from dither_bench.define import comparisons, environments, figures
 
 _LINEAR = environments.describe("linear")
@@ -124,6 +124,7 @@ def compare(
         typer.Option(help="Runs of each algorithm; what is stored counts.", show_default=str(comparisons.RUNS)),
     ] = None,
     computing: Computing,
+    drawn_by: DrawnBy,
     storing: Storing,
     showing: Showing,
 ) -> None:
@@ -132,7 +133,7 @@ def compare(
     how |= computing.how | dict(block=storing.block, accept=showing.accept)
     if config is not None:
         _refuse_beside(config, algorithms, world, trying, reference)
-        figure = comparisons.read(config, rounds=rounds, runs=runs)
+        figure = drawn_by.of(comparisons.read(config, rounds=rounds, runs=runs))
         running.show(figure, runs=figure.runs, **how)
         return
     if not algorithms:
@@ -141,8 +142,11 @@ def compare(
     how["runs"] = runs
     swept = trying.sweep or trying.fair or trying.tries is not None
     if swept or any(grids.Grid.parse(text).axes for text in algorithms):
+        if drawn_by != DrawnBy():
+            raise ValueError("a search draws from streams, in NumPy: leave out --chance and --device")
         from dither_bench.commands import sweeping  # SciPy's statistics take their time to import
 
         sweeping.show(world.described, algorithms, trying, rounds=rounds, reference=reference, **how)
         return
-    running.show(figures.adhoc(world.described, algorithms, rounds=rounds, runs=runs, reference=reference), **how)
+    figure = figures.adhoc(world.described, algorithms, rounds=rounds, runs=runs, reference=reference)
+    running.show(drawn_by.of(figure), **how)

@@ -11,6 +11,8 @@ import typer
 from dither.base.workers import Workers
 from dither.cli import terminal
 from dither.cli.computing import Backend, Cluster
+from dither_bench.define import figures
+from dither_bench.define.panels import Figure
 from dither_bench.keep.store import STORE
 from dither_bench.plan import plan
 from dither_bench.show import frames, pictures
@@ -56,6 +58,29 @@ class Computing:
     def how(self) -> dict[str, Any]:
         """Without the seed, as `run.reproduce` takes it."""
         return {"jobs": self.jobs, "backend": self.backend, "cluster": self.cluster}
+
+
+@dataclass(frozen=True)
+class DrawnBy:
+    """What the runs are drawn by, and on which device."""
+
+    chance: Annotated[
+        str,
+        typer.Option(
+            help="What runs are drawn by: streams (NumPy's), or counter (Philox on the device: other runs of the same "
+            "law)."
+        ),
+    ] = "streams"
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Compute with torch on this device, as cuda; --block says how many runs at once.", show_default="NumPy"
+        ),
+    ] = None
+
+    def of(self, figure: Figure) -> Figure:
+        """The figure, drawn so. Raises ValueError for what cannot be."""
+        return figures.drawn_by(figure, chance=self.chance, device=self.device)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The commands of the figures that are known: `figures`, `reproduce`, `report`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +11,9 @@ from dither.base import errors
 from dither.cli import terminal
 from dither.cli.app import expanded
 from dither_bench.commands import analysis, overall, render, running
-from dither_bench.commands.options import Computing, Framing, Reference, Showing, Storing, keeping
+from dither_bench.commands.options import Computing, DrawnBy, Framing, Reference, Showing, Storing, keeping
 from dither_bench.define import figures
+from dither_bench.define.panels import Figure
 from dither_bench.plan.plan import Shard
 
 
@@ -22,6 +24,22 @@ def list_figures(
 ) -> None:
     """List what can be reproduced, with the time it takes."""
     (render.taxonomy if table else render.catalogue)(terminal.console())
+
+
+@dataclass(frozen=True)
+class FigureSelection:
+    """Which part of the figures is run."""
+
+    panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this one, or another, for example LinFP:c=0.3 or mine.py:BGE; may be repeated."),
+    ] = None
+    rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None
+
+    def of(self, figure: Figure) -> Figure:
+        """That part."""
+        return figures.select(figure, panels=self.panel, algorithms=self.algorithm, rounds=self.rounds)
 
 
 @expanded
@@ -50,13 +68,9 @@ def reproduce(
         ),
     ] = None,
     storing: Storing,
-    panel: Annotated[list[str] | None, typer.Option(help="Only this panel, for example d=10; may be repeated.")] = None,
-    algorithm: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this one, or another, for example LinFP:c=0.3 or mine.py:BGE; may be repeated."),
-    ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Another horizon.", show_default="the paper's")] = None,
+    selection: FigureSelection,
     reference: Reference = None,
+    drawn_by: DrawnBy,
     showing: Showing,
 ) -> None:
     """Reproduce figures: what is missing is computed, then tables and plots are made. Interrupt and resume at will.
@@ -67,13 +81,14 @@ def reproduce(
     part = None if shard is None else Shard.parse(shard)
     drawn = [name for name in meant if name in analysis.DRAWN]
     measured = [figures.find(name) for name in meant if name not in drawn]
-    chosen = [figures.select(of, panels=panel, algorithms=algorithm, rounds=rounds) for of in measured]
+    chosen = [selection.of(figure) for figure in measured]
     if overall.ALL in names:
         chosen = overall.possible(chosen)
     if drawn and not chosen:
-        of_panels: dict[str, Any] = dict(panel=panel, algorithm=algorithm, rounds=rounds, runs=runs)
+        of_panels: dict[str, Any] = dict(vars(selection), runs=runs)
         of_panels |= dict(block=storing.block, reference=reference, latex=look.latex, profile=look.profile)
         _refuse_options(drawn, of_panels)
+    chosen = [drawn_by.of(figure) for figure in chosen]
     if reference is not None:
         chosen = [figures.against(figure, reference) for figure in chosen]
     out = storing.out

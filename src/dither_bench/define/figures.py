@@ -9,8 +9,9 @@ from typing import Any
 
 from dither.algorithms import Spec, alone, specs
 from dither.algorithms.algorithm import UNSTATED, fields
-from dither.base import errors, parts
+from dither.base import arrays, errors, parts
 from dither.deciding import policy as policy_contract
+from dither.simulation import draws
 from dither.simulation.simulate import check_environment, check_rewards, configured
 from dither_bench.define.environments import CLASSES, build, defaults, describe, standardised
 from dither_bench.define.others import OtherLibrary
@@ -105,6 +106,20 @@ def _check_presets(figure: str, algorithms: Iterable[str | Spec]) -> None:
             raise ValueError(f"{text}: {figure} runs with the preset paper: dither compare has the default")
 
 
+def drawn_by(figure: Figure, *, chance: str, device: str | None) -> Figure:
+    """The figure whose runs are drawn and computed so, as `simulate` takes it.
+
+    Raises ValueError for chance of no kind, and for panels whose runs `simulate` does not draw.
+    """
+    draws.check(chance)
+    if device is not None:
+        arrays.backend(device)
+    for panel in figure.panels:
+        if (chance != "streams" or device is not None) and isinstance(build(panel.env), ReplayedLog):
+            raise ValueError(f"{panel.name} replays a log, which draws from streams on no device: leave --chance out")
+    return replace(figure, panels=tuple(replace(panel, chance=chance, device=device) for panel in figure.panels))
+
+
 def against(figure: Figure, reference: str) -> Figure:
     """The figure whose algorithms are compared with this one, in the panels that have it.
 
@@ -176,7 +191,7 @@ def called(env: Mapping[str, Any], *, rounds: int, usual: Mapping[str, Any]) -> 
 
 def to_data(figure: Figure) -> dict[str, Any]:
     """The figure as JSON holds it: algorithms as text."""
-    return asdict(
+    data = asdict(
         replace(
             figure,
             panels=tuple(replace(panel, algorithms=_texts(panel.algorithms)) for panel in figure.panels),
@@ -184,6 +199,9 @@ def to_data(figure: Figure) -> dict[str, Any]:
             extra=_texts(figure.extra),
         )
     )
+    usual = {"chance": "streams", "device": None}  # earlier versions wrote neither
+    panels = ({k: v for k, v in panel.items() if k not in usual or v != usual[k]} for panel in data["panels"])
+    return data | {"panels": tuple(panels)}
 
 
 def from_data(data: Mapping[str, Any]) -> Figure:

@@ -39,6 +39,8 @@ class Panel:
     drawn: str = ""  # the panel of the paper's figure that it belongs to, if that has another name
     reference: str = ""  # the name of the algorithm that the others are compared with, if it is chosen (`reference`)
     preset: str = "default"  # of the library's algorithms that name none (`as_in`): "paper" in the paper's figures
+    chance: str = "streams"  # as `simulate` takes it: it makes other runs
+    device: str | None = None  # where they are computed, as `simulate` takes it: the same runs, up to rounding
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What was asked for in a folder of results: one small JSON file a request, so that a report knows what to show.
 
 Requests add up: panels and algorithms that were asked for one after another stand in one figure. If a panel is asked
-for again with other rounds or another preset, it replaces the earlier panel. If a figure is asked for with another
+for again with other rounds, preset or chance, it replaces the earlier panel. If a figure is asked for with another
 seed, it replaces the earlier figure. A request also says from which codes it takes results, so a report shows the same
 results.
 
@@ -85,13 +85,19 @@ def _joined(old: Figure, new: Figure) -> Figure:
     for panel in new.panels:
         had = panels.get(panel.name, panel)
         specs = panel.algorithms
-        if (identity(had.env), had.rounds, had.preset) == (identity(panel.env), panel.rounds, panel.preset):
+        if _same(had, panel):
             newest = {spec: spec for spec in had.algorithms + specs}  # of equal ones, where a file lies now
             specs = tuple(sorted(newest.values(), key=_place(whole.algorithms)))
         panels[panel.name] = replace(panel, algorithms=specs)
     order = _place([panel.name for panel in whole.panels])
     varied = tuple(dict.fromkeys(old.varied + new.varied))
     return replace(new, varied=varied, panels=tuple(panels[name] for name in sorted(panels, key=order)))
+
+
+def _same(one: Panel, other: Panel) -> bool:
+    """Whether two panels have the same cells, but for algorithms."""
+    kinds = [(identity(panel.env), panel.rounds, panel.preset, panel.chance) for panel in (one, other)]
+    return kinds[0] == kinds[1]
 
 
 def _place(names):

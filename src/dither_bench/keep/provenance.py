@@ -25,6 +25,7 @@ class Provenance:
     """What the files of a figure say about themselves."""
 
     seed: int
+    chance: tuple[str, ...]  # what the runs of the panels are drawn by, each kind once
     algorithms: tuple[Configured, ...]
     codes: Mapping[tuple[str, str], tuple[str, ...]]  # panel and algorithm -> fingerprints of the codes of its runs
     versions: tuple[str, ...]  # each set of versions once
@@ -55,6 +56,7 @@ def of(request: FigureRequest, store: Store) -> Provenance:
     files.sort(key=lambda file: file["created"])
     return Provenance(
         seed=request.seed,
+        chance=_each(panel.chance for panel in request.figure.panels),
         algorithms=tuple(algorithms.values()),
         codes=codes,
         versions=_each(", ".join(f"{k} {v}" for k, v in file["versions"].items()) for file in files),

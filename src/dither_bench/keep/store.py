@@ -1,9 +1,9 @@
 """What a result is, and the store of results.
 
-A result is a run of a cell = (environment, horizon, algorithm with settings and preset, seed). A cell is known by its
-content and not by its place in a figure. So results stay valid when a figure gets longer or is reordered, and two
-figures that share a cell share its results. The store has append-only Parquet files, one for a block of runs
-of a cell by one code.
+A result is a run of a cell = (environment, horizon, algorithm with settings and preset, seed, chance). A cell is known
+by its content and not by its place in a figure. So results stay valid when a figure gets longer or is reordered, and
+two figures that share a cell share its results. The store has append-only Parquet files, one for a block of runs of a
+cell by one code.
 
     FOLDER/<key of the cell>/<code>/<first run>-<last run>.parquet
     code       the fingerprint of the code that made the runs (module `code`)
@@ -53,6 +53,7 @@ class Cell:
     rounds: int
     algorithm: Spec
     seed: int
+    chance: str = "streams"  # what the runs are drawn by, as `simulate` takes it
 
     def content(self) -> dict[str, Any]:
         """All that identifies it, as JSON holds it."""
@@ -63,6 +64,7 @@ class Cell:
             "settings": dict(self.algorithm.settings),
             "preset": _preset(self.algorithm),
             "seed": self.seed,
+            **({} if self.chance == "streams" else {"chance": self.chance}),  # earlier versions had streams alone
         }
 
     @property
@@ -79,7 +81,8 @@ def key_of(content: Mapping[str, Any]) -> str:
 
 def of_panel(panel: Panel, *, seed: int) -> dict[str, Cell]:
     """The names of the panel's algorithms and their cells, which have the preset of the panel."""
-    return {str(spec): Cell(panel.env, panel.rounds, as_in(panel, spec), seed) for spec in panel.algorithms}
+    how: Any = dict(seed=seed, chance=panel.chance)
+    return {str(spec): Cell(panel.env, panel.rounds, as_in(panel, spec), **how) for spec in panel.algorithms}
 
 
 def _preset(spec: Spec) -> str:

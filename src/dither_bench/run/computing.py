@@ -63,7 +63,8 @@ def compute(block: Block, *, tell: Callable[[float], None] = lambda part: None) 
     marks = np.union1d(recorded(rounds), sorted(published.marks(block.panel))).astype(np.int64)
     how: Any = dict(runs=block.runs, rounds=rounds, seed=next(iter(block.cells.values())).seed)
     with threadpoolctl.threadpool_limits(1):  # BLAS has one thread: the matrices are small, and sums keep their order
-        of_specs = regrets(env, specs, marks=marks, tell=tell, **how)
+        drawn: Any = dict(chance=block.panel.chance, device=block.panel.device)
+        of_specs = regrets(env, specs, marks=marks, tell=tell, **drawn, **how)
     rows = {}
     for name, spec in specs.items():
         (regret, realised), (model, policy) = of_specs[name], configured(spec, env, rounds=rounds)
@@ -80,11 +81,14 @@ def regrets(
     marks: np.ndarray,
     seed: int,
     jobs: int = 1,
+    chance: str = "streams",
+    device: str | None = None,
     tell: Callable[[float], None] = lambda part: None,
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Label -> cumulative regrets (R, P) of the means and of the rewards at the marks (P,).
 
     agents : label -> a spec or (model, policy), as `simulate` takes them; of a log that is replayed, specs alone
+    chance, device : as `simulate` takes them; a log that is replayed has neither, and other libraries have no device
     """
     how: Any = dict(runs=runs, rounds=rounds, seed=seed)
     if isinstance(env, ReplayedLog):
@@ -96,10 +100,11 @@ def regrets(
     of_agents: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     if here:
         told: Any = dict(record=marks.tolist(), jobs=jobs, on_progress=lambda done, total: tell(share * done / total))
-        results = simulate(env, here, **told, **how)
+        results = simulate(env, here, chance=chance, device=device, **told, **how)
         of_agents |= dict(zip(here, zip(results.regret, results.realised, strict=True), strict=True))
     if there:
-        of_agents |= elsewhere.play(env, there, marks=marks, tell=lambda part: tell(share + (1 - share) * part), **how)
+        told = dict(chance=chance, tell=lambda part: tell(share + (1 - share) * part))
+        of_agents |= elsewhere.play(env, there, marks=marks, **told, **how)
     return of_agents
 
 
@@ -109,6 +114,8 @@ def keep(store: Store, computed: Computed) -> None:
     for name, cell in block.cells.items():
         rows = computed.rows[name]
         how: Any = dict(code=block.codes[cell.key][0], origin=computed.origin, model=rows.model, policy=rows.policy)
+        if block.panel.device is not None:
+            how["device"] = block.panel.device
         for runs in stretches(set(block.runs), block=block.size):
             here = slice(runs.start - block.runs.start, runs.stop - block.runs.start)
             regrets: Any = dict(regret=rows.regret[here], realised=rows.realised[here])

@@ -29,13 +29,14 @@ def play(
     marks: np.ndarray,
     seed: int,
     tell: Callable[[float], None],
+    chance: str = "streams",
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Name -> cumulative regrets (R, P) of the means and of the rewards at the marks (P,).
 
     The contexts and rewards of a run are those that `simulate` draws. tell : called with the share that is done.
     Raises RuntimeError where an interpreter ends with an error.
     """
-    world = WorldOfRuns(env, np.array(runs), seed, xp=arrays.backend(None), device=None)
+    world = WorldOfRuns(env, np.array(runs), seed, xp=arrays.backend(None), device=None, chance=chance)
     drawn = world.advance(rounds)
     arms: dict[str, np.ndarray] = {}
     pythons: dict[str, list[str]] = {}
