@@ -11,10 +11,11 @@ from hypothesis import settings
 
 import browsing
 import databases
+import longer
 from dither import cli
 from libraries import Library
 
-settings.register_profile("dither", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("dither", deadline=None, derandomize=True, max_examples=longer.size(40, longer=100))
 settings.load_profile("dither")
 
 

@@ -12,6 +12,7 @@ import dither
 from dither import log
 from dither.log import archive, storage
 from dither.log.database import fetching
+from longer import size
 
 X = np.eye(2)
 DAY = 86_400
@@ -142,7 +143,7 @@ def test_who_reads_sees_the_old_log_or_the_new(tmp_path):
     for reader in readers:
         reader.start()
     allowed, rewards = {(40, 0.0)}, 0
-    for n in range(40):
+    for n in range(size(12, longer=40)):
         for day in range(4):
             made.record(shown(), X=X, id=f"n{n}-{day}", time=day * DAY + 100 + n)
             made.reward(f"n{n}-{day}", 1.0)
