@@ -5,7 +5,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-numerical lint stubs types bench soak tables gallery docs check-release clean
+# What an installation is made of; Python's own files are read in place. The C sources are the compiled step's.
+BUILT_OF := pyproject.toml setup.py $(wildcard src/_step/*.[ch])
+
+.PHONY: demo test test-numerical lint stubs types bench bench-peers soak tables gallery docs check-release clean
 
 demo: .venv/demo
 	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 6 --block 3 --jobs 2 --out demo
@@ -17,7 +20,8 @@ test: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n `$(BIN)/python -c "import os; print(os.cpu_count() + 1)"` --dist worksteal -q
 
 # What depends on how products round: all but the commands, files, pages and laws of chance alone. For another kernel
-# of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has).
+# of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has). Without
+# the compiled step: DITHER_COMPILED=0 make test-numerical.
 NUMERICAL := tests/base/test_arrays.py tests/bandit tests/house/test_conformance.py tests/links tests/models \
   tests/ope/test_ope.py tests/ope/test_ope_sums.py tests/deciding/test_explain.py tests/policies tests/propensity \
   tests/simulation/test_simulate.py tests/theory/test_theory.py
@@ -55,6 +59,10 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py --million
 
+# Other libraries beside this one, in .venv-peers, and docs/peers.md: ten minutes. AGAIN=--again measures all anew.
+bench-peers: .venv/test
+	$(BIN)/python benchmarks/peers.py $(AGAIN)
+
 soak: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50 --restores 20 --full 20
@@ -77,21 +85,21 @@ check-release: .venv/test
 	bash .ci/check-release
 
 clean:
-	rm -rf .venv demo docs/_build build dist
+	rm -rf .venv .venv-peers demo docs/_build build dist src/dither/_step*.so
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/demo: pyproject.toml | .venv/bin/python
+.venv/demo: $(BUILT_OF) | .venv/bin/python
 	@echo "installing into .venv: half a minute or so"
 	$(PIP) -e '.[experiments]'
 	touch $@
 
-.venv/test: pyproject.toml constraints.txt | .venv/bin/python
+.venv/test: $(BUILT_OF) constraints.txt | .venv/bin/python
 	@echo "installing into .venv: two minutes or so"
 	$(PIP) -c constraints.txt -e '.[test,lint]' torch
 	touch $@
 
-.venv/docs: pyproject.toml | .venv/bin/python
+.venv/docs: $(BUILT_OF) | .venv/bin/python
 	$(PIP) -e '.[experiments,docs]'
 	touch $@

@@ -13,10 +13,16 @@ import browsing
 import databases
 import longer
 from dither import cli
+from dither.base import compiled
 from libraries import Library
 
 settings.register_profile("dither", deadline=None, derandomize=True, max_examples=longer.size(40, longer=100))
 settings.load_profile("dither")
+
+# What compares the compiled step with Python needs both.
+collect_ignore = (
+    [] if compiled.STEP else ["base/test_step_buffers.py", "deciding/test_step.py", "models/test_stepped.py"]
+)
 
 
 @pytest.fixture(autouse=True, scope="session")

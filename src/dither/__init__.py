@@ -19,7 +19,7 @@ from dither.simulation.simulate import Results, simulate
 # Imported when asked for: a bandit needs none of them. `experiments` and `Live` need an extra, so * leaves them out.
 LATE = ("datasets", "drift", "envs", "experiments", "live", "log", "ope", "testing")
 LATE_NAMES = {"Live": "live"}  # and the modules that they come from
-ELSEWHERE = {"arrays": "base.arrays"}  # what policies and models of users call, and where it is
+ELSEWHERE = {"arrays": "base.arrays", "compiled": "base.compiled"}  # modules that users call, and where they are
 
 if TYPE_CHECKING:
     import dither.algorithms.signatures as _signatures
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dither import live as live
     from dither.algorithms.signatures import *  # noqa: F403, the algorithms with their settings (`make stubs`)
     from dither.base import arrays as arrays
+    from dither.base import compiled as compiled
     from dither.live import Live as Live
 
 else:

@@ -55,6 +55,31 @@ def test_a_number_with_a_leading_zero_is_a_name(tmp_path):
     assert read.column("price").tolist() == [0.5, 0.25]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"{HEAD},x,y\n0,1,0.5,3,4\n1,0,0.5,3\n\n0,1,0.5,3,4\n", 3),
+        (f"{HEAD},x,y\n0,1,0.5,3,4\n1,0,0.5,3", 3),  # cut within the last line
+        ('arm;reward;propensity;x\n0;1;0.5;"a\nb"\n1;0;0.5\n', 4),
+        ("arm reward propensity x\n" + "0 1 0.5 3\n" * 60 + "1 0.5 3\n", 62),  # whose values are in other columns
+    ],
+)
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_line_with_fewer_values_than_names_is_refused(tmp_path, text, line, suffix):
+    """Seen red with nulls in columns of the user's own, and with what stands behind blanks in other columns."""
+    path = put(tmp_path / f"t.csv{suffix}", PACKERS[suffix](text.encode()))
+    with pytest.raises(
+        ValueError, match=rf"line {line} of .* has [34] values, and the line with names has [45]: is the"
+    ):
+        log.read(path)
+
+
+def test_empty_values_and_separators_at_the_end_are_no_missing_line_ends(tmp_path):
+    """Seen red with `len(row) != len(names)`."""
+    path = put(tmp_path / "t.csv", f"{HEAD},x,\n0,1,0.5,\n1,0,0.5,,\n1,0,0.5,3,\n , ,\n")
+    assert_array_equal(log.read(path).column("x"), [np.nan, np.nan, 3])
+
+
 def test_blanks_missing_values_and_blank_lines(tmp_path):
     path = put(tmp_path / "t.csv", f"id, {HEAD} \n7   , 1,0.5 ,0.25\n\n' x', 0,NA,nan\n,,null,\n  \n")
     read = log.read(path)

@@ -7,6 +7,7 @@ import pytest
 
 from dither import _version, envs
 from dither.algorithms import ALGORITHMS
+from dither.base import compiled
 from dither_bench.commands import comparison, options, runs
 from dither_bench.define.environments import build
 
@@ -89,7 +90,7 @@ def test_a_missing_extra_is_named(dither, monkeypatch, package):
 
 
 def test_version_and_help(dither):
-    assert dither("--version") == (0, f"dither {_version.__version__}\n", "")
+    assert dither("--version") == (0, f"dither {_version.__version__}\n{compiled.in_words()}\n", "")
     for command in ("reproduce", "compare", "report"):
         code, out, _ = dither(command, "--help")
         assert code == 0

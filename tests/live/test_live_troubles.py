@@ -161,6 +161,30 @@ def test_a_model_that_raises_stays_at_the_last_good_batch(tmp_path, fault, clock
     # raises, and so does the opening
 
 
+def test_a_model_whose_means_raise_keeps_nobody_from_opening(tmp_path, monkeypatch):
+    """Rewards still come in. Seen red with `Bandit()` for what a file holds, which asks the model for two means."""
+    home = tmp_path / "a.db"
+    with dither.Live(home, bandit=moody(), known=(Moody,)) as live:
+        d = live.choose(X)
+
+    def raises(self, state, X):
+        raise OSError("the service of the features is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(Moody, "mean", raises)
+        away.setattr(Moody, "lines", raises, raising=False)
+        with dither.Live(home, known=(Moody,)) as live:
+            assert live.reward(d.id, 1.0) == "counted"
+            with pytest.raises(OSError, match="is away"):
+                live.choose(X)
+            assert rows(live) == 1
+        with pytest.raises(OSError, match="is away"):
+            moody()
+    with dither.Live(home, known=(Moody,)) as live:
+        live.choose(X)
+        assert live.to_bytes() == live.replay().to_bytes()
+
+
 @pytest.mark.parametrize("reason", [ZeroDivisionError("no"), FloatingPointError("no"), np.linalg.LinAlgError("no")])
 def test_a_judgement_of_the_numbers_is_a_refusal(home, fault, reason):
     live = dither.Live(home, bandit=moody(), known=(Moody,))

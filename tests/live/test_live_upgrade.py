@@ -9,12 +9,19 @@ import pytest
 import sqlalchemy as sa
 
 import dither
+from dither.base import compiled
 from dither.log.database import home as homes
 from dither.log.database import sql_tables
 
 X = np.eye(3)
-pytestmark = pytest.mark.usefixtures("closing")
-OLDER = ["0001", "0003"]  # a ledger of each is made, and upgraded
+pytestmark = pytest.mark.usefixtures("closing", "by_numpy")
+OLDER = ["0001", "0003", "0005"]  # a ledger of each is made, and upgraded
+
+
+@pytest.fixture
+def by_numpy(monkeypatch):
+    """NumPy has taught what is copied into older tables, as it did then. Batches without a word of it say the same."""
+    monkeypatch.setattr(compiled, "STEP", None)
 
 
 def begin():
@@ -77,7 +84,7 @@ def test_a_ledger_of_an_older_version_goes_on(shared, tmp_path, version, monkeyp
     copied(made.ledger.database, old)
     with old.reading() as connection:
         assert connection.exec_driver_sql(f"SELECT version_num FROM {homes.VERSIONS}").scalar() == version
-        assert not sa.inspect(connection).has_table("dither_changes")
+        assert sa.inspect(connection).has_table("dither_changes") == (version == "0005")
     old.close()
     with dither.Live(shared, bandit=begin(), horizon=1e6) as live:
         assert live.to_bytes() == live.replay().to_bytes() == state

@@ -151,6 +151,50 @@ def test_policies_of_several_texts_need_a_range_each():
     assert acting.reward_range(()) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "ends"),
+    [
+        ("GLMFP", {}, (0.0, 1.0)),
+        ("GLMFP", {"link": "probit"}, (0.0, 1.0)),
+        ("GLMFP", {"link": "log"}, (0.0, np.inf)),
+        ("LinFP", {}, None),
+        ("LinFP", {"reward_range": (-1.0, 3.0)}, (-1.0, 3.0)),
+    ],
+)
+def test_a_log_states_what_its_rewards_can_be(tmp_path, name, settings, ends):
+    """Whatever the text of its policy is. Seen red without the range in `_about`."""
+    rows = of_log(bandit(name, **settings), True, tmp_path / "log")
+    assert rows.reward_range == ends
+    rows.write(tmp_path / "one.parquet")
+    assert next(logs.batches(tmp_path / "one.parquet")).reward_range == ends
+    assert logs.read(tmp_path / "log", rewards="last").reward_range is None  # which is not the rule of the log
+    with logs.Log(bandit=bandit(name, **settings), policy="mine on GLM(link='logit')") as log:
+        log.decide(offers(1)[0])
+        assert log.read().reward_range == ends
+        assert log.read(rewards="last").reward_range is None
+
+
+@pytest.mark.parametrize(
+    ("second", "ends"),
+    [
+        (("GLMFP", {}), (0.0, 1.0)),
+        (("LinFP", {"reward_range": (-1.0, 0.5)}), (-1.0, 1.0)),
+        (("LinFP", {}), None),
+        (None, None),
+    ],
+)
+@pytest.mark.parametrize("buffer", [1, 1000])
+def test_a_folder_that_several_bandits_wrote_has_the_range_of_all(tmp_path, second, ends, buffer):
+    """Seen red with the range of the last bandit, and with None for no limits, so that the range before stayed."""
+    bandits = bandit("GLMFP"), second and bandit(second[0], **second[1]), bandit("GLMFP")
+    for i, one in enumerate(bandits):
+        with logs.Log(tmp_path / "log", bandit=one, buffer=buffer) as log:
+            X = offers(1)[0]
+            log.record(bandit().choose(X), X=X) if one is None else log.decide(X)
+            assert log.read().reward_range == ((0.0, 1.0) if i == 0 else ends)
+    assert logs.read(tmp_path / "log").reward_range == ends
+
+
 def test_a_range_that_a_log_was_told_travels(tmp_path):
     """Seen red with the range left out of `about`."""
     import dataclasses

@@ -22,10 +22,9 @@ CRITEO = [
     "68965824 |f 0:300 1:250 4:2",
     "71 |l 0.001 |p 4 |f 0:728 1:90 5:1",
     "71 |f 0:728 1:90 6:1",
-    "99 |f 0:1 1:1 7:1",  # to predict for
-    "99 |f 0:1 1:1 8:1",
     "1234 |l .999 |p 1.0|f 0:1 1:1",
 ]
+PREDICT = ["99 |f 0:1 1:1 7:1", "99 |f 0:1 1:1 8:1"]  # an impression to predict for
 
 
 def test_impressions_of_criteo():
@@ -33,7 +32,7 @@ def test_impressions_of_criteo():
 
     Seen red with p for 1/p, with the label for the reward, and without weights.
     """
-    read = log.criteo(CRITEO, features=True)
+    read = log.criteo([*PREDICT, *CRITEO], features=True)
     assert_allclose(read.p, [1 / 112.6, 1 / 4, 1], rtol=1e-15)
     assert read.r.tolist() == [0, 1, 0]
     assert read.K.tolist() == [3, 2, 1]
@@ -107,7 +106,27 @@ def test_damaged_lines_of_criteo_are_named(text, line, words):
         log.criteo(whole)
     read = log.criteo(whole, malformed="leave out")
     assert read.report.left_out == {"malformed": 1}
-    assert read.K.tolist() == [3, 2]
+    assert read.K.tolist() == ([2] if text.startswith(" ") else [3, 2])  # a line without an id may be a candidate
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line", "left"),
+    [
+        ({1: "6"}, 2, [2, 1]),  # a candidate in the middle
+        ({2: "6"}, 3, [2, 1]),  # the last one
+        ({0: "6"}, 2, [2, 1]),  # the line of what was shown
+        ({3: "\ufeff71"}, 5, [3, 1]),  # a file with a mark of its order of bytes, put behind another one
+    ],
+)
+def test_a_candidate_with_a_mistyped_id_is_no_other_impression(wrong, line, left):
+    """Seen red with the impression one arm short, and the candidate as one to predict for."""
+    text = [f"{wrong[i]} |{one.partition(' |')[2]}" if i in wrong else one for i, one in enumerate(CRITEO)]
+    with pytest.raises(ValueError, match=f"line {line} of the lines: the id is .*, where .* was before"):
+        log.criteo(text)
+    read = log.criteo(text, malformed="leave out")
+    assert read.report.left_out == {"malformed": 1}
+    assert read.K.tolist() == left
+    assert log.criteo(PREDICT + CRITEO).report.left_out == {"no label: an impression to predict for": 1}
 
 
 # --- Yahoo
@@ -165,6 +184,8 @@ BAD_YAHOO = [
     ("1241160900 109498 0 |user 1:1 |109498 |109498", "an article is on offer twice"),
     ("soon 109498 0 |user 1:1 |109498", "the time must be a number"),
     ("1e300 109498 0 |user 1:1 |109498", "time must be"),
+    ("1241160900 5 0 |user 1:1 |5 |61241160900 6 0 |user 1:1 |6", "user stands there twice"),
+    ("1241160900 5 0 |user 1:1_0 |5", "feature 1 must be a number, got '1_0'"),
 ]
 
 
@@ -173,6 +194,20 @@ def test_damaged_lines_of_yahoo_are_named(line, words):
     with pytest.raises(ValueError, match=f"line 2 of the lines: .*{words}"):
         log.yahoo([R6A[0], line, R6A[1]])
     assert log.yahoo([R6A[0], line, R6A[1]], malformed="leave out").report.left_out == {"malformed": 1}
+
+
+@pytest.mark.parametrize(("reader", "text"), [(log.criteo, CRITEO[:5]), (log.yahoo, R6A)])
+def test_a_file_that_is_cut_within_its_last_line_is_refused(tmp_path, reader, text):
+    """Seen red with the arms that were left, and of Yahoo with 1/K of these."""
+    path, whole = tmp_path / "cut.txt", "\n".join(text) + "\n"
+    path.write_text(whole)
+    assert len(reader(path)) == 2
+    for cut in (1, 5, 9):
+        path.write_text(whole[:-cut])
+        with pytest.raises(ValueError, match=f"line {len(text)} of .*: the file ends within this line"):
+            reader(path)
+        read = reader(path, malformed="leave out")
+        assert (read.K.tolist(), read.report.left_out) == ([3], {"malformed": 1})
 
 
 # --- KuaiRand
@@ -197,6 +232,16 @@ def test_rows_of_kuairand(tmp_path):
     assert_array_equal(log.kuairand(pl.read_csv(path), arms=10).p, [0.1, 0.1])
     with pytest.raises(LookupError, match=r"no column of .* 'is_clicked': did you mean 'is_click'"):
         log.kuairand(path, signal="is_clicked")
+
+
+@pytest.mark.parametrize("click", ["2", "-1", "0.5"])
+def test_a_click_of_kuairand_is_0_or_1(tmp_path, click):
+    """Seen red with a click that earns 2."""
+    path = tmp_path / "log_random.csv"
+    path.write_text(KUAI + STANDARD + ROWS.replace("1,0,0,151024", f"{click},0,0,151024"))
+    with pytest.raises(ValueError, match=f"is_click must be 0 or 1, got {click} in row 1 of .*: correct it"):
+        log.kuairand(path, standard="leave out")
+    assert log.kuairand(path, signal="long_view", standard="leave out").r.tolist() == [0, 1]
 
 
 def test_rows_that_the_recommender_chose_have_no_propensity(tmp_path):

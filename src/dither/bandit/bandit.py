@@ -88,6 +88,27 @@ class Bandit:
         features: Features | None = None,
         baseline: Baseline | None = None,
     ) -> None:
+        more: dict[str, Any] = dict(seed=seed, floor=floor, monte_carlo=monte_carlo)
+        self._begin(model, policy, dim=dim, features=features, baseline=baseline, **more)
+        if adapting.of_user(model):
+            adapting.look(self._model, self.state, dim=self.dim)
+
+    def _begin(
+        self,
+        model: Any,
+        policy: Any,
+        *,
+        dim: int,
+        seed: int | None,
+        floor: float,
+        monte_carlo: int,
+        features: Features | None,
+        baseline: Baseline | None,
+    ) -> None:
+        """All of `__init__` that asks no model of the user's: a bandit that is loaded was looked at when it was made.
+
+        So a model that raises for a while keeps nobody from opening the ledger that takes its rewards.
+        """
         errors.at_least("dim", dim, 1)
         errors.within("floor", floor, 0, 1)
         errors.at_least("monte_carlo", monte_carlo, 0)
@@ -107,8 +128,6 @@ class Bandit:
             baseline.check(model, slots=self.slots)
             self.kept = baseline.begin(self.dim)
         self.state = self._begun()
-        if adapting.of_user(model):
-            adapting.look(self._model, self.state, dim=self.dim)
         self.decisions = 0  # requests answered
         self.observations = 0  # rewards learnt; the round t of schedules is one more
         # Model and policy that the call of an algorithm that made this made under each earlier default.
@@ -243,7 +262,7 @@ class Bandit:
         now, share = self._now(), chosen.demands.uniform
         chosen.learnt = self.observations if chosen.learnt is None else chosen.learnt
         if chosen.request.X is not None:
-            chosen.basis = decision.Basis(now, now.view(chosen.request), one_arm.ONE, self._aside)
+            chosen.basis = decision.Basis(now, chosen.request, one_arm.ONE, self._aside)
         demands = self._demands(chosen.request)
         chosen.demands = demands if np.isnan(share) else demands._replace(uniform=share)
         return chosen
@@ -375,8 +394,9 @@ class Bandit:
         rows have columns of very different sizes, without an encoder.
         """
         with self._lock:
-            more = dict(arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns)
-            X, r, settings, columns = observation.observation(self._model, x, r, **more)
+            X, r, settings, columns = observation.observation(
+                self._model, x, r, arm=arm, weight=weight, at=at, dim=self.dim, columns=self.columns
+            )
             if self._sizes is not None:
                 self._look(self._sizes, X, columns)
             state = self._learnt(X, r, settings)
@@ -384,7 +404,7 @@ class Bandit:
                 wanted, kind = type(self.state).__name__, type(state).__name__
                 raise TypeError(f"{type(self.model).__name__}.update must return the new state, {wanted}; got {kind}")
             theta = getattr(state, "theta", None)
-            usual = type(theta) is np.ndarray and np.vdot(theta, theta) < math.inf
+            usual = type(theta) is np.ndarray and theta.ndim == 1 and theta.dot(theta) < math.inf
             if not usual and not finite(state):
                 raise errors.overflow(type(self.model).__name__ if adapting.of_user(self.model) else None)
             self.state, self.columns = state, columns

@@ -62,7 +62,8 @@ def _loaded(
         again, policy = saving.model_of(header["model"], model, table), saving.unpack(header["policy"], table)
         features = None if header.get("features") is None else Features.of_description(header["features"])
         kept = saving.unpack(header.get("baseline"), table)
-        bandit = Bandit(again, policy, features=features, baseline=kept, **{name: header[name] for name in SETTINGS})
+        bandit = Bandit.__new__(Bandit)
+        bandit._begin(again, policy, features=features, baseline=kept, **{name: header[name] for name in SETTINGS})
         if kept is not None:
             bandit.kept = baselines.restored(content, bandit.dim)
         for name in COUNTS:

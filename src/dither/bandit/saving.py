@@ -28,6 +28,7 @@ from dither.models import adapting, digits
 
 FORMAT = 4  # 2: states carry what rounding has done to them; 3: column by column; 4: in a GLM too
 LATER = ("mass", "unread")  # arrays that older files lack, which mean what a fresh state has
+BOUNDS = ("bound",)  # arrays that may be infinite: nothing is certain of what they bound
 LIBRARY = "dither"
 KNOWN: dict[str, type] = {  # the classes that a file may name; `know` adds those of algorithms
     name: cls
@@ -371,7 +372,8 @@ def filled(template: Any, content: dict[str, np.ndarray]) -> Any:
             raise ValueError(f"{name} is {array.dtype}{array.shape}, its configuration has {fresh.dtype}{fresh.shape}")
         if array.dtype.kind == "i" and array.size and array.min() < 0:
             raise ValueError(f"{name} counts below 0")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
+        unbounded = array == np.inf if name.rpartition(".")[2] in BOUNDS else False
+        if array.dtype.kind == "f" and not (np.isfinite(array) | unbounded).all():
             raise ValueError(f"{name} holds values that are not finite")
         return array
 

@@ -9,6 +9,7 @@ Files that are packed with gzip, bzip2, xz or zstd are unpacked. The content of 
 name.
 
 In a CSV file blanks around a value do not count, a value in NOTHING is missing, and a line without a value is no row.
+Every other line has a value for each name, which may be empty: a line with fewer is refused, as it may have been cut.
 A column has the narrowest type that fits all its values: whole numbers, numbers, true and false, or else text. It stays
 text if a whole number has a leading zero (`007` is a name) or is too large for 64 bits, unless the caller asks for
 numbers, and if the caller says so. Where a caller names a column as names, such as those of arms, `NA` and `None` are
@@ -24,7 +25,7 @@ import hashlib
 import io
 import lzma
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,10 @@ def scan(path: Path, *, text: Collection[str] = (), names: Collection[str] = (),
     source = path if opener(path) is None else io.BytesIO(content(path))
     if suffix in CSV:
         try:
-            return _typed(_csv(source, path, names, pl), {*text, *names}, numbers, pl)
+            frame, lacks = _typed(_csv(source, path, names, pl), {*text, *names}, numbers, pl)
+            if lacks:
+                _whole(path)
+            return frame
         except pl.exceptions.PolarsError:
             _even(path)
             raise
@@ -224,14 +228,8 @@ def _even(path: Path) -> None:
     """Raise ValueError, with the line, for a CSV file that is not UTF-8, or has a line with more values than names."""
     separator, names = header(path)
     text = _decoded(content(path), path)
-    rows: Iterator[tuple[int, list[str]]]
-    if separator == BLANK:
-        rows = enumerate(map(str.split, text.splitlines()), 1)
-    else:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-        rows = ((reader.line_num, row) for row in reader)
     with contextlib.suppress(csv.Error):
-        for number, row in rows:
+        for number, row in _numbered(io.StringIO(text, newline=""), separator):
             if len(row) > len(names):
                 raise ValueError(
                     f"line {number} of {path} has {len(row)} values, and the line with names has {len(names)}: leave "
@@ -239,13 +237,40 @@ def _even(path: Path) -> None:
                 )
 
 
-def _typed(frame: Any, text: Collection[str], as_numbers: Collection[str], pl: Any) -> Any:
+def _whole(path: Path) -> None:
+    """Raise ValueError, with the line, for a CSV file that has a line with fewer values than names."""
+    separator, names = header(path)
+    while not names[-1]:
+        names.pop()  # of a separator at the end of the line
+    with (opener(path) or open)(path, "rt", encoding="utf-8-sig", newline="") as file, contextlib.suppress(csv.Error):
+        for number, row in _numbered(file, separator):
+            if len(row) < len(names) and any(value.strip() for value in row):
+                write = "NA" if separator == BLANK else repr(separator)
+                raise ValueError(
+                    f"line {number} of {path} has {len(row)} values, and the line with names has {len(names)}: is the "
+                    f"file whole? Write {write} there for each value that is missing, or leave the line out"
+                )
+
+
+def _numbered(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The values of each line, with its number."""
+    if separator == BLANK:
+        yield from enumerate(map(str.split, lines), 1)
+        return
+    reader = csv.reader(lines, delimiter=separator)
+    for row in reader:
+        yield reader.line_num, row
+
+
+def _typed(frame: Any, text: Collection[str], as_numbers: Collection[str], pl: Any) -> tuple[Any, bool]:
     """Columns of text in the type that all their values have, which one pass over the file finds.
 
+    -> the frame, and whether a line lacks its last value
     Lines without a value are left out. The filter is set only where there are such lines, since polars cannot skip to a
     row behind a filter.
     """
-    names = [name for name in frame.collect_schema().names() if name not in text]
+    every = frame.collect_schema().names()
+    names = [name for name in every if name not in text]
     tests = {
         "some": lambda c: c.count(),
         "whole": lambda c: c.cast(pl.Int64, strict=False).count(),
@@ -256,7 +281,8 @@ def _typed(frame: Any, text: Collection[str], as_numbers: Collection[str], pl: A
     }
     blank = pl.all_horizontal(pl.all().is_null())
     counted = [test(pl.col(name)).alias(f"{what} {i}") for i, name in enumerate(names) for what, test in tests.items()]
-    numbers = frame.select(blank.sum().alias("blank"), *counted).collect(engine="streaming").row(0, named=True)
+    ends = [blank.sum().alias("blank"), pl.col(every[-1]).null_count().alias("no last")]
+    numbers = frame.select(*ends, *counted).collect(engine="streaming").row(0, named=True)
     frame = frame.filter(~blank) if numbers["blank"] else frame
     columns = []
     for i, name in enumerate(names):
@@ -269,4 +295,4 @@ def _typed(frame: Any, text: Collection[str], as_numbers: Collection[str], pl: A
             columns.append(column.cast(pl.Int64 if counts["whole"] == some else pl.Float64))
         elif counts["flag"] == some:
             columns.append((column.str.to_lowercase() == "true").alias(name))
-    return frame.with_columns(columns)
+    return frame.with_columns(columns), numbers["no last"] > numbers["blank"]

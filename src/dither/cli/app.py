@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from dither import _version
+from dither.base import compiled
 from dither.cli import terminal
 
 BENCH = "dither_bench.commands."  # where the commands about the paper and about comparisons are
@@ -105,13 +106,19 @@ def _interruptible(function: Callable[..., None]) -> Callable[..., None]:
 
 def _version_and_exit(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dither {_version.__version__}")
+        typer.echo(f"dither {_version.__version__}\n{compiled.in_words()}")
         raise typer.Exit
 
 
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version_and_exit, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version_and_exit,
+            is_eager=True,
+            help="Show the version, and whether the compiled step is in use.",
+        ),
     ] = False,
 ) -> None:
     pass

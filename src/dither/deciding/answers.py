@@ -39,6 +39,19 @@ class Decision:
     z: float | Numbers | None = None  # what was drawn: one number for all arms, or one for each arm, (K,)
     learnt: int | None = field(default=None, repr=False, compare=False)  # rewards that the policy had learnt by then
 
+    if not TYPE_CHECKING:
+
+        def __init__(self, arm, propensity, propensity_kind, propensity_se, z=None, learnt=None):
+            # All fields at once: a frozen dataclass sets them one by one, which takes twice as long.
+            self.__dict__.update(
+                arm=arm,
+                propensity=propensity,
+                propensity_kind=propensity_kind,
+                propensity_se=propensity_se,
+                z=z,
+                learnt=learnt,
+            )
+
 
 @dataclass(frozen=True)
 class Decisions:

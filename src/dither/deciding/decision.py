@@ -17,7 +17,7 @@ import numpy as np
 
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.deciding import inputs
+from dither.deciding import inputs, stepping
 from dither.deciding.answers import Decision, Decisions, Kind
 from dither.deciding.demands import Demands
 from dither.deciding.policy import PAGE, scoreless
@@ -47,13 +47,20 @@ class Moment(NamedTuple):
 Aside = Callable[[], np.random.Generator]  # gives a stream for Monte Carlo: of this moment, and of no later one
 
 
-class Basis(NamedTuple):
-    """What a choice was made from."""
+class Basis:
+    """What a choice was made from. A view that the choice did not need is made when it is asked for."""
 
-    now: Moment
-    view: Any
-    outcome: "Outcome"
-    aside: Aside
+    __slots__ = ("_view", "aside", "now", "outcome", "request")
+
+    def __init__(self, now: Moment, request: Request, outcome: "Outcome", aside: Aside, view: Any = None) -> None:
+        self.now, self.request, self.outcome, self.aside, self._view = now, request, outcome, aside, view
+
+    @property
+    def view(self) -> Any:
+        """What the policy saw of the request."""
+        if self._view is None:
+            self._view = self.now.view(self.request)
+        return self._view
 
 
 class Outcome(Protocol):
@@ -138,8 +145,8 @@ class Choice:
             return np.stack(p), None if sure else np.stack(errors), weakest(kinds)
         if self.basis is None:
             raise TypeError("the probabilities of a decision that was made elsewhere are not known here")
-        now, view, outcome, aside = self.basis
-        return outcome.probabilities(now, view, self.request, self.demands, aside, draws)
+        basis = self.basis
+        return basis.outcome.probabilities(basis.now, basis.view, self.request, self.demands, basis.aside, draws)
 
 
 def weakest(kinds: Iterable[Kind]) -> Kind:
@@ -164,16 +171,24 @@ def decide(
     draws : how many decisions are drawn again for a propensity that the view does not tell; 0: it is not known then
     outcome : what is chosen: an arm, or a list (for a batch, or for one request as a batch of one)
     """
-    view, single = now.view(request), len(request.shape) == 1
+    single = len(request.shape) == 1
     size = 1 if single else request.shape[0]
-    drawn = draw(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
+    asked = stepping.asked(now, request, demands) if single else None
+    view = now.view(request) if asked is None else None
+    drawing = draw if asked is None else type(now.policy).draw  # that of a policy of ours needs no check
+    drawn = drawing(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
     u = ties.random(outcome.uniforms if single else (size, outcome.uniforms))
     if single:
-        drawn = tuple([kind[0] for kind in drawn])
+        drawn = (drawn[0][0],) if len(drawn) == 1 else tuple([kind[0] for kind in drawn])
+        if asked is not None:
+            answer = stepping.answer(asked, drawn, u, demands)
+            if answer is not None:
+                return Choice(request, demands, answer, Basis(now, request, outcome, aside))
+            view = now.view(request)
         quick = _quick(view, drawn, u, demands)
         if quick is not None:
-            answer: tuple[Any, ...] = (*quick, "exact", None, moved_by(view, drawn))
-            return Choice(request, demands, answer, Basis(now, view, outcome, aside))
+            answer = (*quick, "exact", None, moved_by(view, drawn))
+            return Choice(request, demands, answer, Basis(now, request, outcome, aside, view))
     shown, z = outcome.shown(view, drawn, u, demands), moved_by(view, drawn)
     p, se, kind = outcome.exact(now, view, drawn, shown, demands), None, "exact"
     alone = demands.alone
@@ -187,10 +202,10 @@ def decide(
         p, kind = np.full(request.shape[:-1], np.nan), "none"
     if alone is not None:
         p, se = np.where(alone, 1.0, p), None if se is None else np.where(alone, 0.0, se)
-    answer = (shown, p, kind, se, z)
+    answer: tuple[Any, ...] = (shown, p, kind, se, z)
     if single:
         answer = (int(shown), float(p), kind, None if se is None else float(se), z)
-    return Choice(request, demands, answer, Basis(now, view, outcome, aside))
+    return Choice(request, demands, answer, Basis(now, request, outcome, aside, view))
 
 
 def _quick(view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> tuple[int, float] | None:
@@ -233,10 +248,14 @@ def valued(view: Any, values: np.ndarray, model: Any) -> Any:
 def draw(policy: Any, rng: np.random.Generator, n: int, *, arms: int, dim: int) -> tuple[np.ndarray, ...]:
     """What the policy draws for n requests. It must be a tuple: an array would be read as a tuple of its rows."""
     chance = policy.draw(rng, n, arms=arms, dim=dim)
-    if type(chance) is not tuple or [kind for kind in chance if len(kind) != n]:
-        name = type(policy).__name__
-        raise TypeError(f"{name}.draw must return a tuple of arrays with {n} entries each, as in 'return (z,)'")
-    return chance
+    if type(chance) is tuple:
+        for kind in chance:
+            if len(kind) != n:
+                break
+        else:
+            return chance
+    name = type(policy).__name__
+    raise TypeError(f"{name}.draw must return a tuple of arrays with {n} entries each, as in 'return (z,)'")
 
 
 def share(policy: Any, t: int) -> float:

@@ -67,13 +67,13 @@ class Demands(NamedTuple):
             other = np.count_nonzero(upto <= at[..., None], axis=-1)  # arms of share 0 are passed
             arm = np.where(u[..., 1] < total, other, arm)
         elif self.uniform and arrays.some(fallen := u[..., 1] < self.uniform):
-            arm = arrays.namespace(u).where(fallen, self._any(u[..., 2]), arm)
+            arm = arrays.namespace(u).where(fallen, self.any(u[..., 2]), arm)
         if self.safe is None or self.baseline is None:
             return arm
         safe = np.broadcast_to(self.safe, (*np.shape(arm), self.shape[-1]))
         return np.where(arrays.pick(safe, arm, rank=0), arm, self.baseline)
 
-    def _any(self, u: Array) -> Array:
+    def any(self, u: Array) -> Array:
         """Any arm on offer, by a uniform u (...)."""
         if self.mask is not None:
             return arrays.nth(arrays.namespace(u).broadcast_to(self.mask, (*u.shape, self.shape[-1])), u)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.base import errors
+from dither.base import compiled, errors
 from dither.base.errors import LARGEST
 
 ROUNDING = 1e-6  # how far off a probability may be that was written with six digits or in float32
@@ -74,6 +74,14 @@ def features(
         got = f"width {array.shape[-1]}, shape {array.shape}" if array.ndim else "a single number"
         raise ValueError(f"{name} must have width {dim} (its last axis, dim={dim}); got {got}.{turned}")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array), columns
+
+
+def plain(X: np.ndarray, ndim: int, width: int) -> bool:
+    """Whether X is float64 in C order with so many axes, the last of this width, not empty, and surely `finite`."""
+    if compiled.STEP is not None:
+        return compiled.STEP.plain(X, ndim, width, LARGEST**2)
+    fits = X.dtype == np.float64 and X.ndim == ndim and X.shape[-1] == width and X.size and X.flags.c_contiguous
+    return bool(fits and np.vdot(X, X) < LARGEST**2)
 
 
 def numbers(x: Any, *, name: str) -> np.ndarray:

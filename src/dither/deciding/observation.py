@@ -4,15 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from dither.deciding.inputs import LARGEST, features, finite, numbers, whole
+from dither.deciding.inputs import LARGEST, features, finite, numbers, plain, whole
 from dither.models import adapting
 from dither.models.model import Model, link
+
+EVERY = (-np.inf, np.inf)  # the support of rewards that may be any number
 
 
 def observation(
     model: Model, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: tuple[str, ...] | None
 ) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], tuple[str, ...] | None]:
     """Check one observation or n. -> x, r, the other arguments of the model's `update`, the column names."""
+    if isinstance(r, float) and weight is None and at is None and arm is None and _usual(model) and abs(r) < LARGEST:
+        if type(x) is np.ndarray and plain(x, 1, dim):  # the usual case, at once
+            return x, np.float64(r), {}, columns
     X, columns = features(x, name="x", dim=dim, columns=columns)
     if X.ndim > 2:
         raise ValueError(f"x must be ({dim},) or (n, {dim}), got {X.shape}")
@@ -33,6 +38,11 @@ def observation(
         raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
     more["arm"] = whole(arm, name="arm", below=model.slots, shape=X.shape[:-1])
     return X, r, more, columns
+
+
+def _usual(model: Model) -> bool:
+    """Whether an observation is x and any reward."""
+    return model.slots is None and model.half_life is None and model.support == EVERY
 
 
 def times(at: Any, shape: tuple[int, ...], model: Model) -> np.ndarray | np.float64:

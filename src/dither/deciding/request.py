@@ -70,8 +70,7 @@ def read(X: Any, mask: Any, *, dim: int, slots: int | None, columns: tuple[str, 
     bandit has, and where no arm is on offer.
     """
     alone = 1 if slots is not None else 2
-    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == alone and X.shape[-1] == dim and X.size
-    if plain and X.flags.c_contiguous and np.vdot(X, X) < LARGEST**2:  # the usual case, at once
+    if type(X) is np.ndarray and inputs.plain(X, alone, dim):  # the usual case, at once
         arms = X.shape[:-1] if slots is None else (slots,)
         if mask is None:
             return Request(X, None, arms, columns)

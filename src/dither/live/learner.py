@@ -86,6 +86,7 @@ class Learner:
         self._next: lessons.Batch | None = None  # what the transaction teaches
         self._number: int | None = None  # of the batch that it makes
         self._waits = False  # whether the transaction has rewards that another one is to number
+        self._signed: tuple[int, int] | None = None  # batches of which the transaction says that they were taught here
         self._renewed = self._swept = -NEVER
         self._behind = False  # whether there are batches that were not learnt, or an erasure that was not seen
         self._following = threading.Lock()
@@ -114,7 +115,7 @@ class Learner:
         # a batch may be there that was not learnt, or be there no more
         if self._next is not None or lost != self._lost:
             self._behind, self._lost = True, lost
-        self._next, self._number, self._waits = None, None, False
+        self._next, self._number, self._waits, self._signed = None, None, False, None
         home, now, seconds = self.ledger.database, time.monotonic(), self.pace.lease_seconds
         if not self.pace.learns or now < self._resting.until:
             return None
@@ -158,6 +159,7 @@ class Learner:
         dim, slots = self.stands.bandit.dim, self.stands.bandit.slots
         grown = self._slots if slots is not None and slots < self._slots else None  # where it has not enough
         if more or taught or grown is not None:
+            self._sign(connection)
             rows = more + len(taught)
             mark = lessons.number(connection, self.ledger.database, self._lease, self._number, rows, grown)
             if more and lessons.corrected(connection, self.stands.batch, self._number) is not None:
@@ -167,9 +169,22 @@ class Learner:
             else:
                 self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown, mark)
 
+    def _sign(self, connection: Any) -> None:
+        """Say in the ledger that this process has taught batches anew by its own arithmetic. The lease is held."""
+        self._signed = self.stands.otherwise
+        if self._signed is not None:
+            lessons.taught_again(connection, *self._signed)
+
+    def _said(self) -> None:
+        """The transaction of `_sign` is committed."""
+        if self._signed is not None and self._signed == self.stands.otherwise:
+            self.stands.otherwise = None
+        self._signed = None
+
     def after(self) -> None:
         """Learn the batch, which is committed by now."""
         now = time.monotonic()
+        self._said()
         if now < self._resting.until:
             return
         if self._next is not None:
@@ -393,7 +408,9 @@ class Learner:
             if not self._stands_in(connection, there):
                 self._behind = True
                 return
+            self._sign(connection)
             lessons.keep(connection, home, self._lease, batch, data, most=SNAPSHOTS, shadow=shadow)
+        self._said()
         self._kept, self._kept_at = batch, time.monotonic()
 
     def close(self) -> None:

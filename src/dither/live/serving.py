@@ -3,6 +3,7 @@
 import dataclasses
 import threading
 import time as clock
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
@@ -14,7 +15,7 @@ from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.decision import Choice
 from dither.features import Catalogue
-from dither.live import opening, settling, turns
+from dither.live import arithmetic, opening, settling, turns
 from dither.live.deciding import Entry, Kept
 from dither.live.learner import Pace
 from dither.live.requests import Call
@@ -408,10 +409,17 @@ class Live:
         of : "bandit" or "shadow". With a half_life, `advance` it to the time of a decision, in seconds since 1970. With
         slots, `grow` it to those of the decision
 
+        Batches say what arithmetic has taught them: NumPy, or the compiled step. Where another one has taught some of
+        them than computes here, a `live.RoundingWarning` says which, and by how much the bandits may differ.
+
         Raises ValueError for a batch that the ledger has not.
         """
         self.ledger.committer.begun()
-        bandit = _which(self._learner.replay(batch), of)
+        stands = self._learner.replay(batch)
+        bandit = _which(stands, of)
+        words = arithmetic.compared(self.ledger.database, stands.batch, bandit)
+        if words is not None:
+            warnings.warn(words, arithmetic.RoundingWarning, stacklevel=2)
         if batch is None and bandit.baseline is not None:
             with self.ledger.database.reading() as connection:
                 bandit.kept = self._turns.recount(connection)

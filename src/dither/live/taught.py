@@ -7,6 +7,9 @@ where r is the reward as it was corrected up to batch n.
 A shadow that is given later learns the batches before it too. So it is always as if it had been there from the start.
 A model with a half_life learns each row at the time of its decision, in seconds since 1970.
 
+The update is by the arithmetic that has taught the batch (`base.compiled`), where this process has it. So the state is
+the same to the bit in all processes that have the step, and to rounding in those that have it not.
+
 A reward is refused where a model raises ValueError or ArithmeticError: that is a judgement of its numbers, and the same
 one again in every replay. Whatever else a model raises tells nothing of the reward (no memory, a bug). So no reward is
 passed over for it: what was learnt stays at the batch before.
@@ -16,6 +19,7 @@ from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
+from dither.base import compiled
 from dither.log import teaching, troubles
 from dither.log.database import keeping, lessons
 from dither.models import adapting
@@ -62,6 +66,7 @@ class Taught:
         self.bandit, self.batch = self._loaded(first), 0
         self.mark: int | None = None  # of the batch
         self.torn = False  # whether a batch may be half learnt, since something was raised meanwhile
+        self.otherwise: tuple[int, int] | None = None  # the first and the last batch that another arithmetic had taught
         self.version += 1
 
     def name(self, columns: tuple[str, ...] | None) -> None:
@@ -85,7 +90,7 @@ class Taught:
         if has_shadow:
             self.shadow, self._shadow_at = self._loaded(bytes(row.shadow_bytes)), row.batch
         self.bandit, self.batch, self.mark = bandit, row.batch, row.mark
-        self.torn = False
+        self.torn, self.otherwise = False, None
         self.version += 1
 
     def held(self) -> tuple[bytes, tuple[int, bytes] | None]:
@@ -120,6 +125,8 @@ class Taught:
             grow(self.shadow, batch.grown)
         self.batch = self._shadow_at = batch.number
         self.mark, self.torn = batch.mark, False
+        if batch.arithmetic is not None and not compiled.at_hand(batch.arithmetic):
+            self.otherwise = (batch.number if self.otherwise is None else self.otherwise[0], batch.number)
         self.version += 1
         return refused
 
@@ -143,7 +150,8 @@ def teach(bandit: Bandit, batch: lessons.Batch, *, whose: str = "bandit") -> int
     learnt is a function of the batch. Raises LearningError where the model raises something else.
     """
     try:
-        return _taught(bandit, batch)
+        with compiled.learnt_by(batch.arithmetic):
+            return _taught(bandit, batch)
     except Exception as reason:
         raise LearningError(f"the model of the {whose} raised {troubles.in_words(reason)}") from reason
 

@@ -40,7 +40,10 @@ class ActingPolicy(NamedTuple):
 
     @property
     def range(self) -> tuple[float, float] | None:
-        """What its rewards can be, as far as its text tells: by the model, or by its link; None: anything."""
+        """What its rewards can be, as far as its text tells: by the model, or by its link; None: anything.
+
+        A `Log` and a ledger of `Live` state a range. The text is asked where neither does, as in older logs.
+        """
         text = self.text or ""
         stated, link = _RANGE.search(text), _LINK.search(text)
         if stated is not None:

@@ -127,9 +127,9 @@ def _interactions(text: Iterable[str], asked: Sequence[int | None], where: str) 
 
 def _array(line: str, number: int, where: str) -> list[Any]:
     try:
-        what = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"line {number} of {where}: it is no JSON ({error})") from None
+        what = lines.json_of(line)
+    except lines.Malformed as error:
+        raise ValueError(f"line {number} of {where}: {error}") from None
     if not isinstance(what, list) or not what:
         raise ValueError(f"line {number} of {where} must be a JSON array, got {line[:60]!r}")
     return what

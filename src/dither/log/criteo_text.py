@@ -41,7 +41,9 @@ def criteo(
     features, names, most, malformed : as for `dsjson`. The published data have 74,000 features
     kept : share of the impressions without a click that are in the file: 0.1 as published; 1 where all of them are
 
-    Impressions without a label are to be predicted for: they are left out and counted. Raises as `dsjson` does.
+    A file without labels is to be predicted for: its impressions are left out and counted. Between impressions with a
+    label, one without is malformed, as the id of a candidate may be mistyped; so is the last one of a file that has no
+    line end there. Raises as `dsjson` does.
     """
     lines.choice("malformed", malformed, "error", "leave out")
     errors.within("kept", kept, 1e-6, 1)
@@ -56,18 +58,19 @@ def criteo(
 def _blocks(text: Iterable[str]) -> Iterator[tuple[int, Block]]:
     """Each impression: the lines with one id, one after the other, and the number of the first.
 
-    A line without an id is damaged, and makes its impression so, which would else lack a candidate.
+    A line without an id is damaged, and makes its impression so, which would else lack a candidate. After the first
+    label, so does a line with another id and no label: it may be a candidate of the impression before.
     """
     block: Block = []
-    last = ""
+    last, labelled = "", False
     for number, line in lines.singly(text):
-        id, bar, _ = line.partition("|")
-        id = id.strip() if bar else last
-        if block and id != last:
+        id, bar, rest = line.partition("|")
+        id, begins = (id.strip(), rest.startswith("l ")) if bar else (last, False)
+        if block and id != last and (begins or not labelled):
             yield block[0][0], block
             block = []
         block.append((number, line))
-        last = id
+        last, labelled = id, labelled or begins
     if block:
         yield block[0][0], block
 
@@ -75,9 +78,16 @@ def _blocks(text: Iterable[str]) -> Iterator[tuple[int, Block]]:
 def _of_block(block: Block, names: lines.FeatureNames | None, kept: float) -> dict[str, Any] | str:
     label: tuple[float, float] | None = None
     arms: list[lines.Features] = []
+    id = ""
     for number, line in block:
         with lines.at(number):
-            id, parts = _parts(line)
+            lines.whole_line(line)
+            before, (id, parts) = id, _parts(line)
+            if before and id != before:
+                raise lines.Malformed(
+                    f"the id is {id}, where {before} was before, and the line has no |l and |p: the first line of an "
+                    "impression has them, and its candidates have its id"
+                )
             if ("l" in parts) != ("p" in parts) or ("l" in parts and arms):
                 raise lines.Malformed("the first line of an impression has |l and |p, and no other line has them")
             label = _label(parts) if "l" in parts else label

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dither.base import errors
 from dither.base.errors import Option, Refused
 from dither.log import check, foreign, lines, reader, schema
@@ -17,6 +19,7 @@ from dither.log.logged import Logged
 
 POOL = 7583  # videos that could be drawn, in all three sizes of the data
 NAMES = ("video_id", "user_id")
+FLAGS = ("is_", "long_view")  # how the names of signals begin that are 0 or 1
 STANDARD = "is_rand is 0: the recommender chose"
 
 
@@ -24,7 +27,8 @@ def kuairand(frame: Any, *, signal: str = "is_click", arms: int = POOL, standard
     """A log of the rows of KuaiRand that were drawn at random: video_id is the arm, its propensity 1/arms.
 
     frame : a path of a file, or a frame
-    signal : the column of the reward: is_click, is_like, long_view, play_time_ms, ...
+    signal : the column of the reward: is_click, is_like, long_view, play_time_ms, ... Signals that say whether
+        something happened (is_* and long_view) must be 0 or 1
     arms : how many videos are in the pool
     standard : rows in which is_rand is 0, of which no propensity is known: "error", or "leave out" (`report` counts)
 
@@ -58,5 +62,7 @@ def kuairand(frame: Any, *, signal: str = "is_click", arms: int = POOL, standard
         raise ValueError(f"{where} holds no rows with is_rand 1: read log_random_*.csv")
     columns = {"arm": "video_id", "reward": signal, "propensity": "propensity", "time": "time_ms"}
     read = foreign.from_columns(table.with_columns(propensity=1 / arms), arms=arms, **columns)
+    if signal.startswith(FLAGS):
+        foreign.happened(read.r, name=signal, rows=np.flatnonzero(at_random), where=where)
     left_out = {STANDARD: n - len(table)} if len(table) < n else {}
     return replace(read, report=check.Report(n, len(table), left_out)) if left_out else read

@@ -7,6 +7,7 @@ Wabbit.
 """
 
 import contextlib
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 
 from dither.base import errors, reading
 from dither.base.errors import Option, Refused
+from dither.features import tokens
 from dither.log import address, check, schema
 from dither.log.logged import Logged
 
@@ -34,6 +36,12 @@ class Malformed(ValueError):
     """A line that does not have the form of the format."""
 
     line: int | None = None  # its number, where a piece has several lines; None: the first of the piece
+
+
+class Unended(str):
+    """The last line of a file that ends without the end of a line, as one that is cut does."""
+
+    __slots__ = ()
 
 
 class NoFeatures(Refused):
@@ -118,9 +126,10 @@ def added(*parts: Features) -> Features:
 
 
 def summed(pairs: Iterable[tuple[str, float]]) -> Features:
-    """Features of names and values. A feature that comes twice counts twice."""
+    """Features of names and values. A feature that comes twice counts twice, however its accents were typed."""
     features: Features = {}
     for name, value in pairs:
+        name = tokens.nfc(name)
         features[name] = features.get(name, 0.0) + value
     return features
 
@@ -201,18 +210,56 @@ def opened(source: Any) -> Iterable[str]:
 
 def singly(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Every line that is not blank, with its number, counted from 1."""
-    return ((number, line.rstrip("\r\n")) for number, line in enumerate(lines, 1) if line.strip())
+    plain = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    return ((number, line if isinstance(line, Unended) else line.rstrip("\r\n")) for number, line in plain)
+
+
+def whole_line(line: str) -> None:
+    """Raise `Malformed` for a last line without an end, where nothing else would show that it is cut."""
+    if isinstance(line, Unended):
+        raise Malformed(
+            "the file ends within this line, which has no line end, so arms and features may be missing: take the "
+            "whole file, or write a line end there if it is whole"
+        )
+
+
+def json_of(line: str) -> Any:
+    """What a line of JSON says. Raises `Malformed` for what is no JSON, and for an object with a name twice."""
+    try:
+        return json.loads(line, object_pairs_hook=_object)
+    except Malformed:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"it is no JSON ({error})") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, in which each name stands once: of two values nobody could say which one counts."""
+    one = dict(pairs)
+    if len(one) < len(pairs):
+        twice = errors.repeated([name for name, _ in pairs])
+        raise Malformed(f"the name {twice!r} stands twice in one object: leave one of the two out")
+    return one
+
+
+def number(text: Any) -> float:
+    """A number as a file has it. Raises ValueError for other text, and for 1_000, which Python alone reads as 1000."""
+    if isinstance(text, bool) or (isinstance(text, str) and "_" in text):
+        raise ValueError(f"{text!r} is no number")
+    return float(text)
 
 
 def real(value: Any, what: str) -> float:
     """The value as a finite number. Raises `Malformed` if it is none."""
     try:
-        number = float(value)
+        x = number(value)
     except (TypeError, ValueError):
         raise Malformed(f"{what} must be a number, got {value!r}") from None
-    if not math.isfinite(number):
+    except OverflowError:
+        raise Malformed(f"{what} must be below 1.8e308, and the whole number there is not") from None
+    if not math.isfinite(x):
         raise Malformed(f"{what} must be finite, got {value!r}")
-    return number
+    return x
 
 
 def whole(value: Any, what: str) -> int:
@@ -245,7 +292,8 @@ def named(source: Any) -> str:
 def _of_file(path: Path) -> Iterator[str]:
     with (reading.opener(path) or open)(path, "rt", encoding="utf-8-sig") as file:
         try:
-            yield from file
+            for line in file:
+                yield line if line.endswith("\n") else Unended(line)
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8 text ({error.reason})") from None
         except reading.DAMAGED as error:

@@ -16,11 +16,12 @@ feature. A text is the feature name=text with value 1, and true is 1. Each word 
 array are name[0], name[1], ... Names that begin with _ are not features.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dither.base.errors import Option, Refused
+from dither.deciding.inputs import MOST_OFF, ROUNDING
+from dither.features import tokens
 from dither.log import lines
 from dither.log.logged import Logged
 
@@ -92,6 +93,11 @@ def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str
     P = [0.0] * K
     for place, probability in zip(places, p, strict=True):
         P[place] = lines.real(probability, "p")
+    if min(P) < 0 or abs(sum(P) - 1) > min(ROUNDING * max(K, 10), MOST_OFF):
+        raise lines.Malformed(
+            f"p must hold probabilities that sum to 1, got {p}, which sum to {sum(P):.6g}: log those of all "
+            "actions in a"
+        )
     label = _label(event)
     arm = _shown(label, places[0], K)
     paid, stated = _cost(label, cost), label.get("probability")
@@ -99,7 +105,7 @@ def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str
     if not 0 <= pdrop < 1:
         raise lines.Malformed(f"pdrop must be in [0, 1), got {pdrop}")
     tags = [action.get("_tag") for action in actions if isinstance(action, dict)]
-    texts = [tag for tag in tags if isinstance(tag, str)]
+    texts = [tokens.nfc(tag) for tag in tags if isinstance(tag, str)]
     ids = texts if len(set(texts)) == K else [str(i + 1) for i in range(K)]
     features = None
     if names is not None:
@@ -114,8 +120,13 @@ def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str
 def _label(event: dict[str, Any]) -> dict[str, Any]:
     """What the line says of the action shown: cost, probability, action, index, original; in upper or lower case."""
     inner = next((v for k, v in event.items() if k.lower() == "_label" and isinstance(v, dict)), {})
-    values = {f"_label_{key.lstrip('_')}".lower(): value for key, value in inner.items()}
-    values |= {key.lower(): value for key, value in event.items()}
+    values: dict[str, Any] = {}
+    spelt = [(f"_label_{key.lstrip('_')}", value) for key, value in inner.items()]
+    for key, value in (*spelt, *event.items()):
+        name = key.lower()
+        if name in values and name != "_label" and values[name] != value and "label" in name:
+            raise lines.Malformed(f"{name} stands there twice, as {values[name]!r} and as {value!r}: leave one out")
+        values[name] = value
     names = {"_labelindex": "index", "_original_label_cost": "original"}
     names |= {f"_label_{name}": name for name in ("cost", "probability", "action")}
     return {ours: values[theirs] for theirs, ours in names.items() if values.get(theirs) is not None}
@@ -162,14 +173,11 @@ def pairs(value: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
     elif isinstance(value, str):
         yield f"{prefix}={value}", 1.0
     elif isinstance(value, (bool, int, float)) and value:
-        yield prefix, lines.real(float(value), prefix)
+        yield prefix, 1.0 if value is True else lines.real(value, prefix)
 
 
 def _json(line: str) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-    except ValueError as error:
-        raise lines.Malformed(f"it is no JSON ({error})") from None
+    event = lines.json_of(line)
     if not isinstance(event, dict):
         raise lines.Malformed(f"a decision is a JSON object, got {type(event).__name__}")
     return event

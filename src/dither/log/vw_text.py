@@ -13,11 +13,13 @@ a:2 b :3            features: a number after the colon is the value, else 1; fea
 """
 
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dither.base import errors
+from dither.features.tokens import nfc
 from dither.log import lines, schema
 from dither.log.logged import Logged
 
@@ -54,7 +56,7 @@ def vw_text(
         errors.at_least("K", K, 1)
     columns = lines.FeatureNames(features=features, most=most, names=names, cross=cross)
     where = lines.named(path)
-    rest: Iterator[str] = iter(lines.opened(path))
+    rest: Iterator[str] = _told(lines.opened(path), where)
     if adf is None:
         head = list(itertools.islice(rest, HEAD))
         adf, rest = _looks_like_blocks(head), itertools.chain(head, rest)
@@ -74,6 +76,19 @@ def vw_text(
     frame = rows.frame.drop("most").with_columns(schema.polars().col("K").fill_null(K or top))
     frame = frame.drop("other") if frame["other"].null_count() == frame.height else frame
     return replace(rows, frame=frame, catalogue=tuple(str(i + 1) for i in range(K or top)))
+
+
+def _told(text: Iterable[str], where: str) -> Iterator[str]:
+    """The lines. Warn if the last one has no end: nothing else would show that it is cut."""
+    for line in text:
+        if isinstance(line, lines.Unended):
+            warnings.warn(
+                f"{where} ends without the end of a line, as a file does that was cut: then features or actions of its "
+                "last decision are missing. Take the whole file, or write a line end there if it is whole",
+                UserWarning,
+                stacklevel=2,
+            )
+        yield line
 
 
 def _of_line(line: str, names: lines.FeatureNames | None) -> dict[str, Any] | str:
@@ -155,11 +170,12 @@ def _parsed(line: str) -> tuple[list[str], str | None, lines.Features]:
             name, _, value = word.partition(":")
             name = name or f"[{next(anonymous)}]"
             try:
-                number = float(value) if value else 1.0
+                number = lines.number(value) if value else 1.0
             except ValueError:
                 name, number = f"{name}={value}", 1.0
             x = lines.real(number, f"feature {name!r}") * scale
-            features[prefix + name] = features.get(prefix + name, 0.0) + x
+            name = nfc(prefix + name)
+            features[name] = features.get(name, 0.0) + x
     return tokens, tag, features
 
 

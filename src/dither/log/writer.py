@@ -24,10 +24,19 @@ from dither.log import address, claim, record, reward_rules, schema, stated, sto
 from dither.log.logged import Logged
 from dither.log.record import About, AboutRecord, Recorded, RecordedMany, Recorder
 from dither.log.reward_rules import Answer
+from dither.models import adapting
 
 if TYPE_CHECKING:
     from dither.deciding.answers import OneOrMany
     from dither.log.record import RecordedOneOrMany
+
+UNLIMITED = (None, None)  # what a file says of rewards without limits, so that no earlier range counts
+
+
+def _range(bandit: Bandit) -> schema.Range | None:
+    """The least and the largest reward: what the user has said of the model, or what it can learn; None: no limits."""
+    model = adapting.adapted(bandit.model)
+    return schema.hull([model.support if model.reward_range is None else model.reward_range])
 
 
 class Log:
@@ -45,6 +54,9 @@ class Log:
     buffer : how many decisions, and rewards, wait for the next part; a kill loses no more than these
     rewards : how several rewards of a decision count: "sum", "last" or "list" (`reward_rules`)
     policy, preset : texts that every row has; policy None: the policy and model of the bandit
+
+    The files say in which range rewards lie: the `reward_range` of the model, or what it can learn, such as (0, 1) for
+    clicks; where several bandits wrote one folder, that of all. An interval that needs a range takes it (docs/ope.md).
 
     With disjoint slots, a slot keeps the id that `arms` gave it first, also when the folder is opened again. The id
     says whose rewards the slot has learnt.
@@ -82,6 +94,7 @@ class Log:
         self._disk: dict[str, storage.FolderAppender] = {}  # "decisions" and "rewards"
         self._slots: tuple[str, ...] | None = None  # (K,) ids of disjoint slots
         self._extra: tuple[str, ...] | None = None
+        self._range = None if bandit is None else _range(bandit)
         self._ledger = reward_rules.RewardRegister()
         self._closed, self._owner = False, os.getpid()
         if self.path is not None:
@@ -282,7 +295,7 @@ class Log:
     def _about(self) -> dict[str, Any]:
         """What the files say of the log."""
         facts = {"slots": self._slots, "names": self._columns, "encoded_by": self._encoded_by}
-        return {"rewards": self.rewards, **facts}
+        return {"rewards": self.rewards, "reward_range": schema.ends(self._range) or UNLIMITED, **facts}
 
     @property
     def _encoded_by(self) -> str | None:
@@ -304,7 +317,9 @@ class Log:
                 self.flush()
                 return reader.read(self.path, rewards=rewards)
             frame = storage.join(self._decisions(), storage.events(self._events), rule=rewards or self.rewards)
-            return Logged(frame, names=self._columns, encoded_by=self._encoded_by, slot_ids=self._slots)
+            span = self._range if rewards in (None, self.rewards) else None
+            facts: dict[str, Any] = dict(encoded_by=self._encoded_by, slot_ids=self._slots, reward_range=span)
+            return Logged(frame, names=self._columns, **facts)
 
     def close(self) -> None:
         """Flush, and let another writer have the folder. In the child of a fork this does nothing."""
@@ -372,6 +387,8 @@ class Log:
         about = folders["decisions"].about
         slots, names = about.get("slots"), about.get("names")
         self._columns = None if names is None else tuple(names)
+        if folders["decisions"].rows:
+            self._range = schema.hull([self._range, schema.of_ends(about.get("reward_range"))])
         if slots is not None:
             self._slots = tuple(slots)
             if self.bandit is not None and self.bandit.slots != len(self._slots):

@@ -33,7 +33,8 @@ def yahoo(
         article has none, and cross=True crosses the user with the id of the article
 
     Some lines of R6A are damaged: their article is not among those on offer, or a feature has no value. They are
-    malformed. Raises as `dsjson` does.
+    malformed, and so is the last line of a file that has no line end there: it may lack articles. Raises as `dsjson`
+    does.
     """
     lines.choice("malformed", malformed, "error", "leave out")
     columns = lines.FeatureNames(features=features, most=most, names=names, cross=cross)
@@ -45,6 +46,7 @@ def yahoo(
 
 
 def _of_line(line: str, names: lines.FeatureNames | None) -> dict[str, Any]:
+    lines.whole_line(line)
     head, *parts = line.split("|")
     tokens, named = head.split(), [part.split() for part in parts]
     if len(tokens) != 3:
@@ -60,6 +62,8 @@ def _of_line(line: str, names: lines.FeatureNames | None) -> dict[str, Any]:
     ids = [id for id, *_ in articles]
     if len(set(ids)) < len(ids):
         raise lines.Malformed("an article is on offer twice")
+    if USER in ids:
+        raise lines.Malformed(f"|{USER} stands there twice, as where two lines were joined: put a line end between")
     if shown not in ids:
         raise lines.Malformed(f"the article shown, {shown}, is not among the {len(ids)} on offer")
     arms = [lines.summed(_feature("article", word) for word in words) for _, *words in articles]

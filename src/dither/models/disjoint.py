@@ -6,6 +6,9 @@ cost: a slot is a leading axis of the inner model's state. The context x (..., d
 All slots are in one array, so a history that grows is as long as the longest: the shorter ones are filled with rows of
 zeros. A model with a history keeps a count or a weight for each row, and ignores the rows where it is 0.
 
+Arrays of slots are kept in C order, whatever order an inner model made them in. Products round differently in another
+order, and a file or a pickle gives C order back, so a bandit that is loaded would else differ in the last bit.
+
 A slot forgets by its own clock. Under a discount or a window it counts its own observations, so a slot that is not
 shown does not fade. A half-life goes by the time that is passed, which is the same for all slots: all of them fade.
 """
@@ -15,10 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dither.base import arrays, errors, trees
 from dither.base.arrays import Array
 from dither.models import adapting, buffers, digits
-from dither.models.model import PAGE, Model, abilities_of, finite, given_up
+from dither.models.model import PAGE, Factors, Model, abilities_of, factors, finite, given_up
 from dither.models.units import POOLED
 
 
@@ -62,6 +67,7 @@ class Disjoint(Model):
     function = _inner("function")
     heaviest = _inner("heaviest")
     support = _inner("support")
+    reward_range = _inner("reward_range")
 
     @functools.cached_property
     def abilities(self) -> frozenset[str]:
@@ -103,7 +109,7 @@ class Disjoint(Model):
         if shares:
             weight, learn = settings.get("weight"), self.each.absorbed
             weights = None if weight is None else weight[..., None]
-            state = self.each.announced(state, x[..., None, :], r[..., None], weights, slots=True)
+            state = _in_rows(self.each.announced(state, x[..., None, :], r[..., None], weights, slots=True))
         slot, more = _slot(state, arm, batch=r.ndim), given_up(self.each) if own else {}
         slot = learn(slot, x, r, **settings, **more)
         if own and not finite(slot):
@@ -119,7 +125,7 @@ class Disjoint(Model):
         learn, shares = self.each.update_many, X.shape[0] > 0 and self.each.shares(state)
         if shares:
             learn = self.each.absorbed_many
-            state = self.each.announced(state, X, r, settings.get("weight"), slots=True)
+            state = _in_rows(self.each.announced(state, X, r, settings.get("weight"), slots=True))
         for k in xp.unique_values(arm):
             rows = xp.nonzero(arm == k)[0]
             slot, of_slot = _slot(state, k, batch=0), {name: xp.take(A, rows, axis=0) for name, A in settings.items()}
@@ -135,7 +141,7 @@ class Disjoint(Model):
 
     def advanced(self, state: Any, at: Array) -> Any:
         """All slots at the time at (...), without an observation."""
-        return self.each.agreed(_apart(self.each, self.each.advanced(state, at[..., None])), slots=True)
+        return self.each.agreed(_in_rows(_apart(self.each, self.each.advanced(state, at[..., None]))), slots=True)
 
     def scores(self, theta: Array, x: Array) -> Array:
         """x'θ_k: theta (..., K, d), x (..., d) -> (..., K)."""
@@ -158,6 +164,10 @@ class Disjoint(Model):
     def rounding(self, state: Any) -> digits.Rounding:
         """What rounding may have done to the means and widths of each slot: (..., K)."""
         return digits.Rounding(*(part[..., 0] for part in self.each.rounding(state)))
+
+    def factors(self, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
+        """Those of each slot."""
+        return factors(self.each, state, norm, slots=True)
 
     def reach(self, state: Any) -> Array:
         """No width of the slot is larger than this times ‖x‖, (..., K)."""
@@ -214,7 +224,7 @@ class Disjoint(Model):
 
     def grown(self, state: Any, fresh: Any) -> Any:
         """The state of this model that goes on from one with fewer slots; fresh : what `init` gives this model."""
-        return self.each.joined(trees.map_arrays(_joined, state, fresh))
+        return _in_rows(self.each.joined(trees.map_arrays(_joined, state, fresh)))
 
     def bound(self, state: Any) -> Array:
         """Those of the slots, (..., K, 2)."""
@@ -243,6 +253,11 @@ def _apart(model: Any, state: Any) -> Any:
     if not adapting.of_user(model):
         return state
     return trees.map_arrays(lambda A: arrays.namespace(A).asarray(A, copy=True), state)
+
+
+def _in_rows(state: Any) -> Any:
+    """The state with its arrays of NumPy in C order, so that arrays which were saved round as they did before."""
+    return trees.map_arrays(lambda A: np.asarray(A, order="C") if type(A) is np.ndarray else A, state)
 
 
 def _one(of_slots: Any) -> Any:

@@ -18,7 +18,7 @@ import abc
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Model(abc.ABC):
 
     slots: Any = None  # K slots that share one context X (..., d); `update` then takes arm= (...)
     support: Any = (-math.inf, math.inf)  # the least and the largest reward
+    reward_range: Any = None  # (low, high), where the user says in which range rewards lie; others are learnt, too
     function: Any = IDENTITY  # the link; what is no `links.Link` stands for the identity (`link`)
     heaviest: float = math.inf  # the largest weight of an observation
     owns: Any = False  # `update` takes own=True where the caller gives the old state up, and may overwrite its arrays
@@ -45,6 +46,8 @@ class Model(abc.ABC):
     draw: Any = None  # draw(rng, n): the chance that n observations spend, a tuple of arrays with n leading. A model
     #   that has it gets rng= in `init`, a Generator or a list of one for each run, and chance= in `update`
     grown: Any = None  # grown(state, fresh): the state that goes on from one with fewer slots; fresh: of `init`
+    factors: Any = None  # factors(state, norm, slots=): the `Factors` of one bandit, or None where these means and the
+    #   widths of that name are no x'θ and ‖F'x‖. Neither it nor the means and widths may raise
     placed: Any = None  # placed(device): the same model as it computes on a device of torch, where its state and all
     #   answers stay NumPy's arrays. A model without it gets its arrays on the device instead: `init(xp=, device=)`
 
@@ -283,6 +286,25 @@ def abilities_of(kind: type) -> frozenset[str]:
 def link(model: Model) -> Link:
     """μ and its kin. The identity where `function` is something else, as of `models.Fixed`."""
     return model.function if isinstance(model.function, Link) else IDENTITY
+
+
+class Factors(NamedTuple):
+    """What means and widths of one bandit are made of: m = x'θ, w = ‖F'x‖. With K slots each has a θ and an F."""
+
+    theta: Array  # (d,), slots (K, d)
+    F: Array  # (d, d), slots (K, d, d)
+    lost: Array | None = None  # (5 + 4d,), slots (K, 5 + 4d): what rounding has done, as `digits` has it
+    rho: float = 0.0  # is added to the errors of means that `lost` tells, in widths
+    omega: float = 0.0  # likewise of the relative errors of widths
+    scales: Any = None  # where widths are in units of rewards: (λ, σ̂², λτ̂²), or λ and `Units.sums`
+
+
+def factors(model: Model, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
+    """What the means of a model and the widths of that name are made of; None where they are made otherwise.
+
+    A class must say so itself. A subclass may have other means, and what it inherits does not count.
+    """
+    return model.factors(state, norm, slots=slots) if "factors" in vars(type(model)) else None
 
 
 def begin(model: Model, dim: int, *, needs: frozenset[str], rng: Callable[[], Any], **settings: Any) -> Any:

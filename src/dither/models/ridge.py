@@ -18,11 +18,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dither.base import arrays
 from dither.base.arrays import Array
-from dither.models import digits, factor, fading, forgetting, penalty, statistics, units, window
+from dither.models import digits, factor, fading, forgetting, penalty, statistics, stepped, units, window
 from dither.models.forgetting import Forgetting
-from dither.models.model import abilities_of
+from dither.models.model import Factors, abilities_of
 from dither.models.penalty import Penalty
 from dither.models.units import MeasuringModel
 
@@ -64,6 +66,14 @@ class Recursion:
         omega, y = weight, _targets(model, state, r, weight)
         if weight is not None:
             x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
+        learnt = stepped.learnt(state, x, r, weight) if y is None else None
+        if learnt is not None:
+            F, theta, lost, sums, s = learnt
+            of_units = state.units
+            if of_units is not None:
+                of_units = units.Units(None, sums, of_units.constant, of_units.shared)
+            logdet = None if state.logdet is None else state.logdet + np.log(s)
+            return RidgeState(F, theta, logdet, extra, lost, of_units)
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
         s = 1 + arrays.inner(p, p)
@@ -249,6 +259,15 @@ class Ridge(Forgetting, MeasuringModel):
     def logdet(self, state: Any) -> Array:
         """log(det V/det λI), (...)."""
         return self.learning.logdet(self, state)
+
+    def factors(self, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
+        """Those of `width` and `error_width`."""
+        if norm not in ("width", "error_width"):
+            return None
+        scales = None if norm == "width" else units.scales_of(state.units, slots=slots)
+        if self.forgets:
+            return Factors(state.theta, state.F, None, *map(arrays.largest, self.rounding(state)), scales)
+        return Factors(state.theta, state.F, state.lost, units.more_rounding(state.units, slots=slots), 0.0, scales)
 
     def noise_width(self, state: Any, X: Array) -> Array:
         """The sd of x_i'θ̂ from noise of sd 1 alone, ‖x_i‖ in V⁻¹ṼV⁻¹ and at most so: X (..., K, d) -> (..., K).

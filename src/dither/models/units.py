@@ -37,6 +37,7 @@ ASKED = frozenset({"error_width", "error_sample"})  # the abilities that need σ
 POOLED = "pooled"  # asked of `init` for slots that are centred
 TINY = 1e-300  # is added to ‖x‖², which something is divided by
 LEFT = 4e-15  # of Σ ω q², below which what is left of it is rounding
+FAINT = 1e-100  # a column of such numbers is no intercept, since its coefficient would overflow
 ALIKE = 1e-6  # of a value, within which a column is constant
 FAR = 1e3  # σ̂² over λτ̂² above which the rounding of each width is told by itself
 
@@ -147,10 +148,10 @@ class MeasuringModel(LinearModel):
 
         slots : the last leading axis is that of slots, whose σ̂ and τ̂ are those of all together
         """
-        A, units = self.squared_width(state, X), state.units
+        A = self.squared_width(state, X)
         size = arrays.namespace(X).vecdot(X, X)
         size += TINY
-        lam, noise, prior = _beside_rows(units, slots=slots)
+        lam, noise, prior = _beside_rows(state.units, slots=slots)
         return _widths(A, size, lam=lam, noise=noise, prior=lam * prior)
 
     def squared_width(self, state: Any, X: Array) -> Array:
@@ -180,12 +181,24 @@ class MeasuringModel(LinearModel):
 
     def rounding(self, state: Any) -> Rounding:
         """What rounding may have done to means and widths, as of `LinearModel`; an intercept adds that of r₁ + c."""
-        of_theta, units = self.rounding_of(state), state.units
-        if units is None or units.constant is None:
-            return of_theta
-        height = value(units, SHIFT)
-        more = digits.LOST * (height if isinstance(height, float) else height[..., None])
-        return Rounding(of_theta.rho + more, of_theta.omega)
+        of_theta, more = self.rounding_of(state), more_rounding(state.units)
+        if type(more) is float:
+            return Rounding(of_theta.rho + more, of_theta.omega) if more else of_theta
+        return Rounding(of_theta.rho + more[..., None], of_theta.omega)
+
+
+def more_rounding(units: Units | None, *, slots: bool = False) -> Any:
+    """What r₁ + c adds to the rounding of means: a number, or (...); slots: without their axis."""
+    return 0.0 if units is None or units.constant is None else digits.LOST * value(units, SHIFT, slots=slots)
+
+
+def scales_of(units: Units, *, slots: bool = False) -> tuple[Any, ...]:
+    """λ, σ̂² and λτ̂² of one bandit; or λ and the sums that they are made of, which takes less time."""
+    lam = value(units, LAM, slots=slots)
+    if units.Theta is None:
+        return lam, units.sums
+    noise, prior = scales(units, slots=slots)
+    return lam, noise, lam * prior
 
 
 def _widths(A: Array, size: Array, *, lam: Any, noise: Any, prior: Any) -> Widths:
@@ -294,7 +307,9 @@ def announced(model: Any, units: Units, X: Array, r: Array, weight: Array | None
         news[BEGUN] = xp.where(begins, 1.0, shared[..., BEGUN])
         if model.lam != penalty.AUTO:
             news[ROWS] = xp.clip(shared[..., ROWS] + xp.sum(omega, axis=-1), max=float(penalty.ROWS))
-        constant = xp.where(begins[..., None], arrays.pick(X, start, rank=1), constant)
+        row = arrays.pick(X, start, rank=1)
+        row = xp.where(xp.abs(row) > FAINT, row, xp.zeros_like(row))
+        constant = xp.where(begins[..., None], row, constant)
         near = ALIKE * xp.abs(constant[..., None, :])
         same = (xp.abs(X - constant[..., None, :]) <= near) | ~counts[..., None]
         kept = xp.where(xp.all(same, axis=-2), constant, 0.0)

@@ -11,6 +11,7 @@ footnote). Ball: ζ is uniform in the ball of radius √d (Appendix B). Custom: 
 theory says nothing.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -61,14 +62,27 @@ class FeaturePerturbation:
             return (self.noise.vectors(rng, n, dim),)
         return (self.noise.marginal(dim).draw(rng, (n,) if self.coupled else (n, arms)),)
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
-        """The lines m + z c_t w, and u where ζ must be projected on it."""
-        by, norm = scale.value(self, model, state, t, d=X.shape[-1]), scale.width(self)
+    def rule(self, model, state, *, t: int, d: int) -> views.LineRule:
+        """The scale c_t of the widths, and u where ζ must be projected on it."""
+        if self._fixed is not None:
+            return self._fixed
+        by, norm = scale.value(self, model, state, t, d=d), scale.width(self)
         # Only the law of a ball depends on the dimension.
-        d = model.ambient(X.shape[-1]) if isinstance(self.noise, Ball) else 1
+        law = self.noise.marginal(model.ambient(d) if isinstance(self.noise, Ball) else 1)
         along = direction(model.flat(state)) if self.form == "vector" else None
-        law = self.noise.marginal(d)
-        return views.lines(model, state, X, by=by, norm=norm, law=law, coupled=self.coupled, along=along)
+        return views.LineRule(by, norm, law, self.coupled, along)
+
+    @functools.cached_property
+    def _fixed(self) -> views.LineRule | None:
+        """The rule where nothing that is learnt is in it; None where something is."""
+        if self.form == "vector" or not isinstance(self.c, float | int) or isinstance(self.noise, Ball):
+            return None
+        by = scale.value(self, None, None, 1, d=1)
+        return views.LineRule(by, scale.width(self), self.noise.marginal(1), self.coupled)
+
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines | views.Scores:
+        """The lines m + z c_t w."""
+        return views.of_rule(self.rule(model, state, t=t, d=X.shape[-1]), model, state, X)
 
 
 def direction(theta: Array) -> Array:

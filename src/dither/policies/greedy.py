@@ -26,9 +26,13 @@ class Greedy:
     needs = frozenset({"mean"})
     draw = views.nothing
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
+    def rule(self, model, state, *, t: int, d: int) -> views.LineRule:
+        """The means alone."""
+        return views.LineRule(score="mean")
+
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines | views.Scores:
         """The means (..., K)."""
-        return views.means(model, state, X)
+        return views.of_rule(self.rule(model, state, t=t, d=X.shape[-1]), model, state, X)
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,8 @@ class EpsGreedy(Greedy):
         if self.decay is not None:
             errors.among("decay", self.decay, DECAYS)
         errors.at_least("horizon", self.horizon, 1, or_none=True)
+
+    rule = Greedy.rule  # told by the class itself, since a subclass may see otherwise
 
     def eps(self, t: int) -> float:
         """ε_t."""

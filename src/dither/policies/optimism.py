@@ -57,10 +57,13 @@ class UCB:
 
     draw = views.nothing
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
+    def rule(self, model, state, *, t: int, d: int) -> views.LineRule:
+        """The scale β of the widths."""
+        return views.LineRule(radius(self, model, state, t, d=model.ambient(d)), norm(self), score="optimistic")
+
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines | views.Scores:
         """The scores m + β w (..., K)."""
-        by = radius(self, model, state, t, d=model.ambient(X.shape[-1]))
-        return views.optimistic(views.lines(model, state, X, by=by, norm=norm(self)))
+        return views.of_rule(self.rule(model, state, t=t, d=X.shape[-1]), model, state, X)
 
 
 @dataclass(frozen=True)

@@ -46,11 +46,15 @@ class RandUCB:
         """n requests: a (n,), uncoupled (n, K)."""
         return (self._marginal(dim).draw(rng, (n,) if self.coupled else (n, arms)),)
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
-        """The lines m + a β w."""
-        d = model.ambient(X.shape[-1])
+    def rule(self, model, state, *, t: int, d: int) -> views.LineRule:
+        """The scale β of the widths, and the law of a."""
+        d = model.ambient(d)
         by, norm = optimism.radius(self, model, state, t, d=d), optimism.norm(self)
-        return views.lines(model, state, X, by=by, norm=norm, law=self._marginal(d), coupled=self.coupled)
+        return views.LineRule(by, norm, self._marginal(d), self.coupled)
+
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines | views.Scores:
+        """The lines m + a β w."""
+        return views.of_rule(self.rule(model, state, t=t, d=X.shape[-1]), model, state, X)
 
     def _marginal(self, dim: int) -> noise.Points | noise.Law:
         return self.law if isinstance(self.law, noise.Points) else self.law.marginal(dim)

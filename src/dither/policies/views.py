@@ -13,7 +13,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,30 @@ from dither.policies import valued
 from dither.propensity import settled
 
 NORMAL = noise.Gaussian()
+
+
+class LineRule(NamedTuple):
+    """How a policy scores arms by their means and widths, before a request is looked at: `of_rule` makes the view.
+
+    A policy that scores so has `rule(model, state, t=, d=)`, and its `view` is that of its rule. Then the compiled step
+    may decide without a view (`deciding/stepping.py`).
+    """
+
+    by: Any = 1.0  # the scale of the widths, a number or (...)
+    norm: str = "width"  # the ability that gives the widths
+    law: Any = NORMAL  # of z, as of `Lines`
+    coupled: bool = True  # likewise
+    along: Array | None = None  # likewise
+    score: Literal["drawn", "optimistic", "mean"] = "drawn"  # m + z w at what was drawn, m + w, or m
+
+
+def of_rule(rule: LineRule, model: Any, state: Any, X: Array) -> "Lines | Scores":
+    """The view of a policy's rule."""
+    by, norm, law, coupled, along, score = rule
+    if score == "mean":
+        return means(model, state, X)
+    view = lines(model, state, X, by=by, norm=norm, law=law, coupled=coupled, along=along)
+    return optimistic(view) if score == "optimistic" else view
 
 
 class Drawn(NamedTuple):

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from dither.base import compiled
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
 
@@ -44,7 +45,8 @@ _RENEW = (
 )
 _CHECK = sa.select(*_STANDING).where(_MINE).with_for_update(of=sql_tables.lease)
 _NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
-_ABOUT = sa.select(_BATCH.slots, MARK).where(_BATCH.number == sa.bindparam("number_"))
+_ARITHMETIC = sa.func.coalesce(_BATCH.arithmetic, sa.literal_column(f"'{compiled.NUMPY}'"))  # an older dither had one
+_ABOUT = sa.select(_BATCH.slots, MARK, _ARITHMETIC).where(_BATCH.number == sa.bindparam("number_"))
 
 
 def _teaches(rewards: Any) -> sa.ColumnElement[bool]:
@@ -86,6 +88,16 @@ class Batch(NamedTuple):
     grown: int | None = None  # how many slots the bandit has from here on; None: as before
     odd: int = 0  # rewards that no bandit of this ledger can learn, of another width or without a slot
     mark: int | None = None  # None: the ledger has no such batch
+    arithmetic: str | None = None  # that taught it (`base.compiled`); None: it is taught now, by that of this process
+
+
+class TaughtBy(NamedTuple):
+    """Batches that one arithmetic has taught."""
+
+    arithmetic: str
+    batches: int  # how many
+    first: int
+    last: int
 
 
 class Changes(NamedTuple):
@@ -195,13 +207,28 @@ def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
 
 
 def number(connection: sa.Connection, home: Home, lease: Lease, batch: int, rows: int, slots: int | None = None) -> int:
-    """Record a batch of so many rows; -> its mark.
+    """Record a batch of so many rows, which is about to be taught by the arithmetic of this process; -> its mark.
 
     slots : how many the bandit has from this batch on; None: as before
     """
-    mark, now = secrets.randbits(63), home.now(connection)
-    home.quick(connection, _NUMBER, number=batch, time=now, rows=rows, fence=lease.fence, slots=slots, mark=mark)
+    mark, now, taught = secrets.randbits(63), home.now(connection), compiled.arithmetic()
+    about = dict(number=batch, time=now, rows=rows, fence=lease.fence, slots=slots, mark=mark, arithmetic=taught)
+    home.quick(connection, _NUMBER, **about)
     return mark
+
+
+def taught_by(connection: sa.Connection, *, upto: int) -> list[TaughtBy]:
+    """Which arithmetics have taught the batches up to one, by the first batch of each."""
+    first = sa.func.min(_BATCH.number)
+    fields = sa.select(_ARITHMETIC, sa.func.count(), first, sa.func.max(_BATCH.number))
+    fields = fields.where(_BATCH.number <= upto).group_by(_ARITHMETIC).order_by(first)
+    return [TaughtBy(*row) for row in connection.execute(fields)]
+
+
+def taught_again(connection: sa.Connection, first: int, last: int) -> None:
+    """Let batches have the arithmetic of this process, which has taught what goes on from them. The lease is held."""
+    those = _BATCH.number.between(first, last)
+    connection.execute(sa.update(sql_tables.batches).where(those).values(arithmetic=compiled.arithmetic()))
 
 
 def last(connection: sa.Connection) -> int:
@@ -226,9 +253,9 @@ def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto:
     upto : a batch: of the rewards of one decision the latest up to it counts, so a correction in it or before it
     """
     about = connection.execute(_ABOUT, {"number_": number}).first()
-    grown, mark = (None, None) if about is None else about
+    grown, mark, arithmetic = (None, None, None) if about is None else about
     rows = connection.execute(_LESSONS, {"number_": number, "upto_": upto}).all()
-    return of_rows(number, rows, dim, slotted, grown, mark)
+    return of_rows(number, rows, dim, slotted, grown, mark)._replace(arithmetic=arithmetic)
 
 
 def of_rows(

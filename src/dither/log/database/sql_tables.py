@@ -106,6 +106,7 @@ batches = sa.Table(
     sa.Column("fence", Whole, nullable=False),  # of the learner that made it
     sa.Column("slots", sa.Integer),  # how many disjoint slots the bandit has from here on, where it has slots
     sa.Column("mark", Whole),  # random: another history has another one; null: made by an older dither
+    sa.Column("arithmetic", sa.Text),  # that taught it (`base.compiled`); null: NumPy, by an older dither
 )
 
 snapshots = sa.Table(

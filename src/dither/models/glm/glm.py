@@ -36,7 +36,7 @@ from dither.models.glm import anew, certificate, forgotten, lazy, learn, refits,
 from dither.models.glm.lazy import Lazy
 from dither.models.history import History
 from dither.models.linear_model import LinkedModel
-from dither.models.model import abilities_of
+from dither.models.model import Factors, abilities_of
 from dither.models.penalty import Penalty, Rule
 
 OF_ROWS = frozenset({"gram_width", "gram_sample", "lipschitz"})  # what a model that forgets reads off its rows
@@ -297,6 +297,12 @@ class GLM(Forgetting, LinkedModel):
         rho = kept.stretch * (kept.noise + unit * rounding.length(kept.diagonal, state.theta))
         omega = certificate.grown(kept.blur / 2) + unit * kept.stretch * rounding.spread(kept.diagonal, inverse)
         return digits.shaped(rho, omega)
+
+    def factors(self, state: GLMState, norm: str, *, slots: bool = False) -> Factors | None:
+        """Those of `width`."""
+        if norm != "width":
+            return None
+        return Factors(state.theta, state.F, None, *map(arrays.largest, self.rounding(state)))
 
     def passes(self, state: GLMState) -> Array:
         """How often the history was read so far, (...)."""

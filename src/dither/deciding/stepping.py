@@ -1,0 +1,72 @@
+"""One decision by the compiled step (`src/_step`), where there is one, and where policy and model say how they score.
+
+    the policy   `rule`: its scores are m + z c w of one z, m + w or m, and its `view` is that of the rule
+    the model    `factors`: m = x'θ and w = ‖F'x‖, for all arms or in each slot
+
+Chance is drawn before the step is asked. The step answers only where twice the margins of `propensity/coupled.py` hold,
+so that both roads show the same arm. Where it does not answer nothing has changed, and the view decides from the same
+chance. The step takes one request without values, minima or a baseline. Only what a class says itself counts, since a
+subclass may see, draw or learn otherwise. Classes of users say nothing.
+"""
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dither import noise
+from dither.base import compiled
+from dither.deciding.demands import Demands
+from dither.deciding.request import Request
+
+if TYPE_CHECKING:
+    from dither.deciding.decision import Moment
+
+_SCORES = {"drawn": 0, "optimistic": 1, "mean": 2}  # `enum score` of step.h
+
+
+def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] | None:
+    """What the step is asked about a request, and the law of z; None: the request is not for the step."""
+    policy, model, state, t, _ = now
+    if compiled.STEP is None or not _declared(type(policy), type(model)) or request.values is not None:
+        return None
+    if demands.outright is not None or demands.safe is not None:
+        return None
+    by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=request.X.shape[-1])
+    if not coupled or along is not None or type(law) is noise.Points or getattr(by, "ndim", 0):
+        return None
+    of = model.factors(state, norm)
+    return None if of is None else ((request.X, request.mask, *of, by, _SCORES[score]), law)
+
+
+@functools.lru_cache(maxsize=256)
+def _declared(policy: type, model: type) -> bool:
+    """Whether both classes say themselves how they score; what they inherit does not count."""
+    return "rule" in vars(policy) and "factors" in vars(model)
+
+
+def answer(asked: tuple[Any, ...], chance: tuple, u: np.ndarray, demands: Demands) -> tuple[Any, ...] | None:
+    """Arm, propensity, its kind, its standard error and z; None: the step does not tell."""
+    question, law = asked
+    step, share, z, wanted = compiled.STEP, demands.uniform, None, -1
+    if step is None:
+        return None
+    if chance:
+        z = float(chance[0])
+    if share and u[1] < share:
+        wanted = int(demands.any(u[2]))
+    if z is None:  # the policy itself has no chance: what the coin shows in place of its arm it never shows
+        told = step.choose(*question, 0.0, -1)
+        if told is None:
+            return None
+        arm, p = told[0], 1.0
+        if wanted >= 0:
+            arm, p = wanted, float(wanted == arm)
+    else:
+        told = step.choose(*question, z, wanted)
+        if told is None:
+            return None
+        arm, p, low, high = told
+        if type(law) is not noise.Gaussian:
+            p = law.mass(low, high)
+    return arm, float(demands.of_one(p, arm)) if share else p, "exact", None, z
