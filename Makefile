@@ -1,7 +1,9 @@
 # make demo and make test do all the set-up themselves, in .venv; the rest is for developers.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# A package is compiled when it is first imported, and not all of it at once; what was compiled is kept for the next process.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 
 # What an installation is made of; Python's own files are read in place. The C sources are the compiled step's.
 BUILT_OF := pyproject.toml setup.py $(wildcard src/_step/*.[ch])
@@ -9,12 +11,13 @@ BUILT_OF := pyproject.toml setup.py $(wildcard src/_step/*.[ch])
 .PHONY: demo test test-numerical lint stubs types bench bench-peers soak tables gallery docs check-release clean
 
 demo: .venv/demo
-	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 10 --block 5 --jobs 2 --out demo
-	OMP_NUM_THREADS=1 $(BIN)/dither reproduce fig3-linear --panel d=10 --runs 40 --block 20 --jobs 2 --out demo
+	OMP_NUM_THREADS=1 $(BIN)/dither reproduce digits --runs 6 --block 3 --jobs 2 --out demo
+	OMP_NUM_THREADS=1 $(BIN)/dither reproduce fig3-linear --panel d=10 --runs 20 --block 10 --jobs 2 --out demo
 	$(BIN)/dither report demo -o demo/report.html
 
+# One process more than there are cores: many tests wait for a disk, a database or another process.
 test: .venv/test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --dist worksteal -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n `$(BIN)/python -c "import os; print(os.cpu_count() + 1)"` --dist worksteal -q
 
 # What depends on how products round: all but the commands, files, pages and laws of chance alone. For another kernel
 # of OpenBLAS: OPENBLAS_CORETYPE=Haswell make test-numerical (.ci/kernels lists those that the processor has). Without
@@ -88,7 +91,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/demo: $(BUILT_OF) | .venv/bin/python
-	@echo "installing into .venv: about a minute"
+	@echo "installing into .venv: half a minute or so"
 	$(PIP) -e '.[experiments]'
 	touch $@
 

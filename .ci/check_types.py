@@ -56,12 +56,10 @@ def mistakes(folder: Path, checker: str) -> list[tuple[str, int, str]]:
     return [(file, int(line), text) for file, line, text in places]
 
 
-def unlike(folder: Path) -> list[str]:
-    """The lines of `misspelt.py` that a checker takes, or should have taken."""
-    shutil.copy(MISSPELT, folder)
+def unlike(lines: dict[str, set[int]]) -> list[str]:
+    """The lines of `misspelt.py` that a checker takes, or should have taken. lines : checker -> those it refuses."""
     code = MISSPELT.read_text(encoding="utf-8").splitlines()
     wanted = {number for number, line in enumerate(code, start=1) if MARK in line}
-    lines = {checker: {line for _, line, _ in mistakes(folder, checker)} for checker in CHECKERS}
     return [
         f"misspelt.py:{n}: {checker}: {code[n - 1]}" for checker in CHECKERS for n in sorted(wanted ^ lines[checker])
     ]
@@ -75,13 +73,18 @@ def main(names: list[str]) -> int:
     with tempfile.TemporaryDirectory() as place:
         for path in (path for path in (*pages, *examples) if not names or path.name in names):
             extracted(path, Path(place)) if path.suffix == ".md" else shutil.copy(path, place)
-        wrong = [
-            f"{file}:{line}: {checker}: {text}"
-            for checker in CHECKERS
-            for file, line, text in mistakes(Path(place), checker)
-        ]
-    with tempfile.TemporaryDirectory() as place:
-        wrong += [] if names else unlike(Path(place))
+        if not names:
+            shutil.copy(MISSPELT, place)  # in the same call: a checker that begins reads the whole library
+        of_checkers = {checker: mistakes(Path(place), checker) for checker in CHECKERS}
+    every = [(checker, mistake) for checker, found in of_checkers.items() for mistake in found]
+    wrong = [f"{file}:{line}: {checker}: {text}" for checker, (file, line, text) in every if file != MISSPELT.name]
+    if not names:
+        wrong += unlike(
+            {
+                checker: {line for file, line, _ in found if file == MISSPELT.name}
+                for checker, found in of_checkers.items()
+            }
+        )
     print("\n".join([*wrong, f"{len(wrong)} mistakes"]))
     return int(bool(wrong))
 

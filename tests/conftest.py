@@ -11,11 +11,12 @@ from hypothesis import settings
 
 import browsing
 import databases
+import longer
 from dither import cli
 from dither.base import compiled
 from libraries import Library
 
-settings.register_profile("dither", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("dither", deadline=None, derandomize=True, max_examples=longer.size(40, longer=100))
 settings.load_profile("dither")
 
 # What compares the compiled step with Python needs both.

@@ -292,3 +292,22 @@ def test_masked_slots_are_never_drawn(name):
         return
     assert not p[[1, 3]].any()
     assert oracles.agree(found, p, n=n, se=slack(b, p))
+
+
+@pytest.mark.parametrize("slots", [None, 4])
+@pytest.mark.parametrize("on", [[1, 1, 1, 1], [1, 0, 1, 1], [0, 0, 0, 1]])
+def test_a_mask_of_booleans_is_read_as_one_of_numbers(on, slots):
+    rng, quick, slow = np.random.default_rng(0), *(dither.LinFP(dim=3, seed=1, disjoint=slots) for _ in range(2))
+    for _ in range(60):
+        X = rng.normal(size=3 if slots else (4, 3))
+        if not slots:
+            X[np.array(on) == 0] = 1e60  # no model reads it
+        one, two = quick.choose(X, mask=np.array(on, dtype=bool)), slow.choose(X, mask=on)
+        assert (one.arm, one.propensity, one.z) == (two.arm, two.propensity, two.z)
+        assert on[one.arm]
+        for b in (quick, slow):
+            b.update(X if slots else X[one.arm], float(one.arm), **({"arm": one.arm} if slots else {}))
+    assert quick.to_bytes() == slow.to_bytes()
+    with pytest.raises(ValueError, match="leaves no arm on offer"):
+        quick.choose(X, mask=np.zeros(4, bool))
+    # seen red: a mask without an arm taken at once

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dither import ope
+from longer import size
 
 BETTER = np.array([0.2, 0.2, 0.6])
 
@@ -53,8 +54,8 @@ def test_what_was_lost_where_the_policy_differs_counts_against_it():
 
 @pytest.mark.parametrize("other", ["logging", "arm:0"])
 def test_differences_hold_whatever_was_lost(other):
-    """150 logs: the difference to what ran, and to another policy. At most 5 % may miss it; all hold what was lost."""
-    logs, missed = 150, 0
+    """The difference to what ran, and to another policy. At most 5 % of logs may miss it; all hold what was lost."""
+    logs, missed = size(60, longer=150), 0
     truth = 0.6 - (1 / 3 if other == "logging" else 0.2)
     for seed in range(logs):
         frame, r, a = table(seed, lost=0.1)

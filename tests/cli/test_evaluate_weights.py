@@ -17,6 +17,7 @@ from dither.ope.bounded import Bounded, IntervalSettings
 from dither.ope.contributions import Contributions, Estimator, NamedEstimator
 from dither.ope.judge import judged
 from dither.ope.question import Question
+from longer import size
 
 TRUTH = 0.105  # clicks of the traffic, whatever the arm
 
@@ -85,8 +86,8 @@ def test_vowpal_wabbits_pdrop(dither, tmp_path):
 
 @pytest.mark.parametrize("interval", ["normal", "bootstrap"])
 def test_intervals_cover_the_traffic(tmp_path, interval):
-    """400 thinned logs each, of "always arm 1" and of its paired difference; five binomial errors."""
-    covered, rates, logs = np.zeros(2), (0.05, 0.2), 400
+    """Of "always arm 1" in thinned logs, and of its paired difference; five binomial errors."""
+    covered, rates, logs = np.zeros(2), (0.05, 0.2), size(150, longer=400)
     for seed in range(logs):
         path = tmp_path / "log.parquet"
         table(*traffic(1500, seed, rates)).write_parquet(path)

@@ -10,6 +10,7 @@ from scipy import special, stats
 import dither
 from dither import models, noise, policies, propensity
 from dither.policies.valued import Curves
+from longer import size
 
 PRICES = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 GRID = special.ndtri((np.arange(400_000) + 0.5) / 400_000)  # of z, each point as likely as another
@@ -68,7 +69,7 @@ def test_what_is_drawn_is_what_is_said(link, policy):
     p, se, kind = b.propensities(X, values=PRICES, detail=True, draws=2000)
     of_curves = link == "logit" and isinstance(policy, policies.FeaturePerturbation | policies.RandUCB)
     of_integrals = not getattr(policy, "coupled", True)
-    many = 100 if kind == "monte_carlo" else 2000 if of_curves or of_integrals else n
+    many = 100 if kind == "monte_carlo" else size(500, longer=2000) if of_curves or of_integrals else n
     made = b.choose(np.broadcast_to(X, (many, 5, 5)), values=PRICES)
     share = np.bincount(made.arm, minlength=5) / many
     error = np.sqrt(p * (1 - p) / many) + (0 if se is None else se)

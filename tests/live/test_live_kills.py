@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 
 
-def run(home, what="kills", n=5):
+def run(home, what="kills", n=3):
     tried("--rounds", str(n), "--what", what, "--home", str(home), n=n)
 
 
@@ -36,7 +36,7 @@ def test_a_killed_process_loses_nothing_on_postgresql(postgres):
 
 
 def test_a_backup_that_is_put_back_under_load_takes_what_it_lost_and_no_more(tmp_path):
-    run(tmp_path / "ledger.db", "restores", 3)
+    run(tmp_path / "ledger.db", "restores", 2)
     # seen red: decisions that are stored without a comparison of marks: "did not know batch"
 
 

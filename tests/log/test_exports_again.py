@@ -12,6 +12,7 @@ import dither
 from dither import log
 from dither.log import archive, storage
 from dither.log.database import fetching
+from longer import size
 
 X = np.eye(2)
 DAY = 86_400
@@ -121,15 +122,19 @@ def test_days_that_the_ledger_has_not_are_left_alone(tmp_path):
     assert changed(other, folder) == ["1970-01-01", "1970-01-02", "1970-01-03"]
 
 
-def read_on(folder, end, out):
-    """Read until it is over; what was read, or the error."""
-    seen = set()
-    while not end.is_set():
+def read_on(folder, begun, end, out):
+    """Read until it is over, and once more; what was read, or the error. All begin when each has read once."""
+    seen, over = set(), False
+    while not over:
+        over = end.is_set()
         try:
             rows = log.read(folder)
             seen.add((len(rows), float(np.nansum(rows.r))))
         except Exception as error:
             seen.add(repr(error))
+        if begun is not None:
+            begun.wait(60)
+            begun = None
     out.put(seen)
 
 
@@ -137,12 +142,13 @@ def test_who_reads_sees_the_old_log_or_the_new(tmp_path):
     folder, context = tmp_path / "days", multiprocessing.get_context("spawn")
     made = filled(None, days=4)
     made.export(folder)
-    end, out = context.Event(), context.Queue()
-    readers = [context.Process(target=read_on, args=(folder, end, out), daemon=True) for _ in range(2)]
+    begun, end, out = context.Barrier(3), context.Event(), context.Queue()
+    readers = [context.Process(target=read_on, args=(folder, begun, end, out), daemon=True) for _ in range(2)]
     for reader in readers:
         reader.start()
+    begun.wait(60)
     allowed, rewards = {(40, 0.0)}, 0
-    for n in range(40):
+    for n in range(size(12, longer=40)):
         for day in range(4):
             made.record(shown(), X=X, id=f"n{n}-{day}", time=day * DAY + 100 + n)
             made.reward(f"n{n}-{day}", 1.0)

@@ -86,6 +86,6 @@ class Machine(machines.Machine):
 
 @pytest.mark.parametrize("kind", ["memory", "file", "postgres"])
 def test_a_ledger_says_what_a_slow_one_says(kind, tmp_path, request):
-    machines.run(Machine, kind, tmp_path, request, many={"memory": 40, "file": 20, "postgres": 20})
+    machines.run(Machine, kind, tmp_path, request, many={"memory": 40, "file": 20, "postgres": 20}, few=0.4)
     # seen red: late rewards of closed decisions counted; `known` compared with events that do not count; a default
     # for decisions with a part

@@ -16,6 +16,7 @@ from dither import testing
 from dither.base import trees
 from dither.models import Diagonal, Disjoint, Ridge, fading
 from libraries import Library
+from longer import size
 
 NEEDS = frozenset({"logdet", "lipschitz", "perturb"})
 DISCOUNTS = (0.999, 0.9, 0.5, 1e-3, 1e-200)
@@ -131,9 +132,9 @@ def test_the_prior_is_there_again_when_all_is_forgotten():
     # seen red: V = γV + xx', whose width grows to infinity
 
 
-def test_nothing_drifts_in_a_hundred_thousand_rounds():
-    rng = np.random.default_rng(3)
-    X, r = rng.normal(size=(100_000, 3)), rng.normal(size=100_000)
+def test_nothing_drifts_in_many_rounds():
+    rng, n = np.random.default_rng(3), size(20_000, longer=100_000)
+    X, r = rng.normal(size=(n, 3)), rng.normal(size=n)
     X[::1000] *= 1e6  # what comes in large goes out again
     for model, near in ((Ridge(1e-2, discount=0.99), 3000), (Ridge(1e-2, window=100), 100)):
         state = learnt(model, X[:-50], r[:-50])

@@ -15,6 +15,7 @@ from dither import testing
 from dither.models import GLM, Disjoint, history
 from dither.models.glm import forgotten, learn, leaving
 from libraries import Library
+from longer import size
 
 DISCOUNTS = ({"discount": 0.99}, {"discount": 0.9}, {"discount": 1e-3})
 WINDOWS = ({"window": 3}, {"window": 150})
@@ -92,7 +93,7 @@ def test_it_is_a_fit_of_the_weighted_history(case):
 
 def test_the_bound_holds_through_long_histories_and_rows_that_faded_are_left_out():
     for how in ({"discount": 0.99}, {"discount": 0.9}, {"window": 300}, {"half_life": 60.0}):
-        n = 3000 if how == {"discount": 0.99} else 1500
+        n = (2 if how == {"discount": 0.99} else 1) * size(600, longer=1500)
         X, r = drawn(n, 3, "logit", seed=1)
         model = GLM(lam=0.01, tol=0.01, **how)
         state = model.init(3)
@@ -111,7 +112,7 @@ def test_the_prior_is_there_again_when_all_is_forgotten():
     later = np.array([1.0, 0.0])
     for model in (GLM(lam=0.25, discount=0.5), GLM(lam=0.25, window=20), GLM(lam=0.25, discount=0.5, solver="online")):
         state = model.update_many(model.init(2), X, r)
-        for k in range(1500):
+        for k in range(size(300, longer=1500)):
             state = model.update(state, later, np.float64(k % 2), own=True)
         assert_allclose(model.width(state, np.eye(2))[1], 2.0, rtol=1e-9)
         assert_allclose(state.theta[1], 0.0, atol=1e-9)
@@ -128,7 +129,7 @@ def test_what_is_dropped_or_not_read_is_in_the_bound(how, solver):
         state = model.update(state, X[i], r[i], own=True, **timed)
         unread = max(unread, int(state.lazy.unread))
         assert state.history.count[: int(state.lazy.unread)].sum() < 0.02
-        if i < 100 or i % 7:
+        if i < 100 or i % size(20, longer=7):
             continue
         age = np.arange(i, -1.0, -1.0)
         w = 0.5 ** (age / 2) if model.half_life else model.discount**age

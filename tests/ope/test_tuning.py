@@ -10,6 +10,7 @@ from dither import log, ope
 from dither.algorithms.spec import Spec
 from dither.ope import tuning
 from dither.ope.synthetic import ScoreSoftmax, World
+from longer import size
 
 WORLD = World(dim=3, arms=4, contexts=50, norm=1.0, noise=0.3)
 LOGGER = ScoreSoftmax(np.zeros(3), 1.0)  # shows every arm equally often
@@ -97,8 +98,8 @@ def test_a_winner_that_cannot_be_told_is_said():
 
 
 def test_the_report_covers_the_truth():
-    """Of 100 logs, the 95 % interval of the chosen one holds its true value as often as it says, within five errors."""
-    held, runs = 0, 100
+    """The 95 % interval of the chosen one holds its true value in as many logs as it says, within five errors."""
+    held, runs = 0, size(30, longer=100)
     for run in range(runs):
         found = ope.tune(a_log(400, run=run), ["LinFP:c=0.1|0.3|1|3|10,lam=1"])
         true, (low, high) = WORLD.value(found.bandit).value, found.value.interval

@@ -19,7 +19,7 @@ from dither import noise
 from properties import ALL, EXACT, able, bounded, few
 from symmetric import KINDS, problem
 
-PROBLEMS = int(os.environ.get("DITHER_PROBLEMS", 2 * len(KINDS)))
+PROBLEMS = int(os.environ.get("DITHER_PROBLEMS", len(KINDS)))
 LEVEL = 1e-9  # of all comparisons of one algorithm together
 LINEAR = [name for name in EXACT if ALL[name][0].draw is None]  # a network has none of the symmetries
 VARIANTS = {  # other laws of z, and a z for each arm

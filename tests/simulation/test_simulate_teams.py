@@ -8,6 +8,7 @@ from numpy.testing import assert_array_equal
 
 import dither
 from dither import envs, models, policies
+from longer import size
 
 module = sys.modules["dither.simulation.simulate"]
 LOGISTIC, LINEAR, FIXED = envs.Logistic(dim=3, arms=6), envs.Linear(dim=3, arms=6), envs.Logistic(3, 6, contexts=1)
@@ -32,7 +33,7 @@ def of(model):
     ids=lambda what: type(what).__name__,
 )
 def test_beside_others_of_its_model_an_algorithm_is_as_it_is_alone(env, algorithms):
-    how = dict(runs=3, rounds=80, seed=5)
+    how = dict(runs=3, rounds=size(40, longer=80), seed=5)
     together = dither.simulate(env, algorithms, **how)
     for i, name in enumerate(together.algorithms):
         alone = dither.simulate(env, {name: algorithms[name]} if isinstance(algorithms, dict) else [name], **how)

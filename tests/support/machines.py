@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from ledgers import moment
+from longer import size
 
 TIMES, USERS = st.integers(0, 60), st.sampled_from(["ann", "bob", "eve"])
 CHANGES = st.sampled_from(
@@ -156,8 +157,9 @@ class Machine(RuleBasedStateMachine):
             one.close()
 
 
-def run(machine, kind, tmp_path, request, *, many, steps=25):
-    """Run a machine on homes of one kind: "memory", "file" or "postgres"; many : examples of each kind."""
+def run(machine, kind, tmp_path, request, *, many, few, steps=25):
+    """Run a machine on homes of one kind: "memory", "file" or "postgres"; many : examples of each kind where the tests
+    may take long; few : the share of them that is taken else."""
     numbers = itertools.count()
     server = request.getfixturevalue("postgres") if kind == "postgres" else None
 
@@ -166,7 +168,7 @@ def run(machine, kind, tmp_path, request, *, many, steps=25):
             return None, False
         return (server.url() if server else Path(tmp_path) / f"{next(numbers)}.db"), True
 
-    quiet = settings(
-        max_examples=many[kind], stateful_step_count=steps, suppress_health_check=list(HealthCheck), deadline=None
-    )
+    number = size(round(few * many[kind]), longer=many[kind])
+    none = list(HealthCheck)
+    quiet = settings(max_examples=number, stateful_step_count=steps, suppress_health_check=none, deadline=None)
     run_state_machine_as_test(lambda: machine(place), settings=quiet)

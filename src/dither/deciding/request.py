@@ -70,8 +70,15 @@ def read(X: Any, mask: Any, *, dim: int, slots: int | None, columns: tuple[str, 
     bandit has, and where no arm is on offer.
     """
     alone = 1 if slots is not None else 2
-    if mask is None and type(X) is np.ndarray and inputs.plain(X, alone, dim):  # the usual case, at once
-        return Request(X, None, X.shape[:-1] if slots is None else (slots,), columns)
+    if type(X) is np.ndarray and inputs.plain(X, alone, dim):  # the usual case, at once
+        arms = X.shape[:-1] if slots is None else (slots,)
+        if mask is None:
+            return Request(X, None, arms, columns)
+        if type(mask) is np.ndarray and mask.dtype == np.bool_ and mask.shape == arms:
+            on_offer = np.count_nonzero(mask)
+            if on_offer:
+                whole = slots is not None or on_offer == arms[0]
+                return Request(X if whole else readable(X, mask), mask, arms, columns)
     X, columns = inputs.features(X, name="X", dim=dim, columns=columns)
     if X.ndim not in (alone, alone + 1):
         wanted = f"({dim},) or (B, {dim})" if alone == 1 else f"(K, {dim}) or (B, K, {dim})"

@@ -1,5 +1,6 @@
 """Fields that are one of several values: a column for each value, or columns by a hash."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,24 +90,24 @@ def _one_hot(
 
     places : text -> its place; other : the place of a text that is not among them, -1 if it is unknown
     """
+    if len(column) > 1:  # the usual case: all of them are among the places
+        with contextlib.suppress(KeyError, TypeError):
+            at = np.fromiter(map(places.__getitem__, column), np.intp, len(column))
+            out[np.arange(len(column)), at] = 1.0
+            return kind.Gaps()
     try:
-        at = [places.get(value, -1) for value in column]
+        place = [places.get(value, -1) for value in column]
     except TypeError:  # a value that cannot be hashed, which is refused below
-        at = [-1] * len(column)
+        place = [-1] * len(column)
     gone, odd = [], []
-    if -1 in at:
-        for i in [i for i, place in enumerate(at) if place < 0]:
-            text = kind.at(i, read, column[i])
-            if text is None:
-                gone.append(i)
-                continue
-            at[i] = places[text] if text in places else other(text)
-            if at[i] < 0:
-                odd.append(i)
-        rows = [i for i, place in enumerate(at) if place >= 0]
-        out[rows, [at[i] for i in rows]] = 1.0
-    elif len(at) == 1:
-        out[0, at[0]] = 1.0
-    else:
-        out[np.arange(len(at)), at] = 1.0
+    for i in [i for i, one in enumerate(place) if one < 0]:
+        text = kind.at(i, read, column[i])
+        if text is None:
+            gone.append(i)
+            continue
+        place[i] = places[text] if text in places else other(text)
+        if place[i] < 0:
+            odd.append(i)
+    rows = [i for i, one in enumerate(place) if one >= 0]
+    out[rows, [place[i] for i in rows]] = 1.0
     return kind.Gaps(gone, odd)

@@ -56,7 +56,7 @@ class KeptTexts:
         self.path, self._new = path, False
         self._texts: dict[str, tuple[str, ModuleText]] = {}
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):  # none, cut, or of another version of this
-            content = json.loads(path.read_bytes()) if path else {"python": None}
+            content: Any = json.loads(path.read_bytes()) if path else {"python": None}
             if content["python"] == sys.version:
                 self._texts = {name: (of, _from_json(*row)) for name, (of, *row) in content["texts"].items()}
 
