@@ -68,7 +68,9 @@ def test_a_number_with_a_leading_zero_is_a_name(tmp_path):
 def test_a_line_with_fewer_values_than_names_is_refused(tmp_path, text, line, suffix):
     """Seen red with nulls in columns of the user's own, and with what stands behind blanks in other columns."""
     path = put(tmp_path / f"t.csv{suffix}", PACKERS[suffix](text.encode()))
-    with pytest.raises(ValueError, match=rf"line {line} of .* has [34] values, and the line with names has [45]: is the"):
+    with pytest.raises(
+        ValueError, match=rf"line {line} of .* has [34] values, and the line with names has [45]: is the"
+    ):
         log.read(path)
 
 

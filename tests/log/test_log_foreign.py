@@ -92,6 +92,25 @@ def test_features_of_a_table():
         log.from_columns(TABLE, features=["user", "what"], arm="what", reward="paid")
 
 
+def test_an_arm_on_offer_has_one_place():
+    """Seen red with the first of two places, and with two arms of one id; and with an IndexError in `check`."""
+    for ids in (["a", "a"], ["caf\u00e9", "cafe\u0301"]):
+        frame = pl.DataFrame({"arm": ["b", ids[0]], "r": [1, 0], "propensity": [0.5, 0.5], "on": [["a", "b"], ids]})
+        with pytest.raises(ValueError, match=f"'on' lists the arm '{ids[0]}' twice in row 1: each arm"):
+            log.from_columns(frame, arm="arm", reward="r", arms="on")
+    rows = {"arm": [0, 1], "reward": [1, 0], "propensity": [0.5, 0.5], "arms": [["a", "b"]] * 2, "K": [2, 3]}
+    with pytest.raises(ValueError, match="row 1 lists 2 ids in 'arms', and says that K is 3"):
+        log.read(rows).check()
+
+
+def test_a_probability_that_is_missing_among_others_is_said():
+    """Seen red without a word. A row without any has no list."""
+    P = [[0.5, None], [0.5, 0.5], None]
+    rows = {"arm": [0, 1, 0], "reward": [1, 0, 1], "propensity": [0.5] * 3, "probabilities": P, "K": [2] * 3}
+    found = {f.text: f.rows.tolist() for f in log.read(pl.DataFrame(rows, strict=False)).check().findings}
+    assert found == {"probabilities are missing for some arms on offer, or are no numbers": [0]}
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -137,6 +156,9 @@ def test_the_open_bandit_dataset(tmp_path):
     assert log.open_bandit(tmp_path / "men.csv").catalogue == ("9", "14")
     with pytest.raises(ValueError, match="no column 'item_id'"):
         log.open_bandit(pl.DataFrame(TABLE))
+    (tmp_path / "men.csv").write_text("\n".join(lines).replace("9,1,1,", "9,1,2,"))
+    with pytest.raises(ValueError, match=r"click must be 0 or 1, got 2 in row 1 of .*men\.csv: correct it"):
+        log.open_bandit(tmp_path / "men.csv")  # seen red with a click that earns 2
 
 
 # Vowpal Wabbit: JSON
@@ -207,13 +229,19 @@ BAD_JSON = {
     "nan": (event(_label_cost=math.nan), "must be finite"),
     "pdrop": (event(pdrop=1.0), r"pdrop must be in \[0, 1\)"),
     "time": (event(Timestamp="yesterday"), "time must be"),
-    "sum": (event(p=[0.7, 0.2, 0.2]), r"p must hold probabilities that sum to 1, got \[0.7, 0.2, 0.2\], which sum to 1.1"),
+    "sum": (
+        event(p=[0.7, 0.2, 0.2]),
+        r"p must hold probabilities that sum to 1, got \[0.7, 0.2, 0.2\], which sum to 1.1",
+    ),
     "negative": (event(p=[0.7, 0.4, -0.1]), "p must hold probabilities that sum to 1"),
     "true": (event(_label_cost=True), "_label_cost must be a number, got True"),
     "digits": (event(_label_cost="1_0"), "_label_cost must be a number, got '1_0'"),
     "long": (event(_label_cost=10**400), "_label_cost must be below 1.8e308"),
     "name twice": (event()[:-1] + ', "p": [0.1, 0.2, 0.7]}', "the name 'p' stands twice in one object"),
-    "feature twice": (event(c={"_multi": [{}] * 3, "x": 1}).replace('"x": 1', '"x": 1, "x": 2'), "name 'x' stands twice"),
+    "feature twice": (
+        event(c={"_multi": [{}] * 3, "x": 1}).replace('"x": 1', '"x": 1, "x": 2'),
+        "name 'x' stands twice",
+    ),
     "case": (event(_Label_Cost=9), "_label_cost stands there twice, as -1.5 and as 9"),
     "reward line": ('{"EventId": "e1", "RewardValue": 1}', "object c and lists a and p"),
 }

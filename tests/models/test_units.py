@@ -370,3 +370,14 @@ def test_a_model_that_knows_its_noise_says_so():
     """Seen red with the ability alone."""
     with pytest.raises(TypeError, match=r"sigma='auto' is for models\.Ridge and Diagonal, so give sigma a number"):
         dither.GLMFP(D, sigma="auto")
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-160])
+@pytest.mark.parametrize("lam", [1.0, "auto"])
+def test_a_column_of_next_to_nothing_is_no_intercept(size, lam):
+    """Its coefficient would be infinite. Seen red without `FAINT`: the row was refused, and θ̂ infinite all the same."""
+    b = dither.LinFP(dim=2, disjoint=2, lam=lam, seed=0)
+    for x, arm in (([size, 1.0], 0), ([size, 0.5], 1), ([size, size], 1)):
+        b.update(x, 1.0, arm=arm)
+        assert np.isfinite(b.theta).all()
+        assert dither.from_bytes(b.to_bytes()).propensities(x).tolist() == b.propensities(x).tolist()

@@ -306,6 +306,8 @@ def _weights(rows: Any) -> Iterator[Broken]:
     off = abs(total - 1) > np.minimum(ROUNDING * np.maximum(rows.K, 10), MOST_OFF)
     yield "weights", "probabilities do not sum to 1", off
     yield "weights", "probabilities are negative", (P < 0).any(axis=1)
+    missing = np.isnan(total) & rows.frame["probabilities"].is_not_null().to_numpy()
+    yield "weights", "probabilities are missing for some arms on offer, or are no numbers", missing
     text = "propensity is not the logged probability of the shown arm: the policy's own weights are not 1"
     yield "weights", text, exact & (abs(shown - p) > ROUNDING * np.maximum(p, shown))
 

@@ -149,6 +149,7 @@ def _placed(rows: Any, arms: str | int | Sequence[Any] | None) -> tuple[Any, tup
             raise ValueError(f"arms must name a column of lists of ids, got {rows.schema['arms']}: {_NESTED}")
         ids = pl.col("arms").cast(schema.dtype("texts")).list.eval(pl.element().str.normalize("NFC"))
         catalogue, rows = None, rows.with_columns(ids)
+        _different(rows["arms"], arms)
         position = _within(shown, rows["arms"])
     else:
         catalogue = _catalogue(shown, arms)
@@ -160,6 +161,15 @@ def _placed(rows: Any, arms: str | int | Sequence[Any] | None) -> tuple[Any, tup
             ids = pl.Series([list(catalogue)], dtype=schema.dtype("texts"))
             rows = rows.with_columns(pl.lit(ids).first().alias("arms"))
     return rows, catalogue
+
+
+def _different(lists: Any, name: str) -> None:
+    """Raise ValueError for a list of ids on offer, in the column of this name, that has one of them twice."""
+    twice = (lists.list.n_unique() < lists.list.len()).fill_null(False)
+    if twice.any():
+        row = int(twice.arg_max())
+        id = errors.repeated(lists[row].to_list())
+        raise ValueError(f"{name!r} lists the arm {id!r} twice in row {row}: each arm on offer has one place")
 
 
 def _with_kind(rows: Any, kind: str | None, where: str) -> Any:
@@ -209,7 +219,19 @@ def open_bandit(frame: Any, *, arms: int | Sequence[Any] | None = None) -> Logge
     A row is one item at one position. The columns position and user_feature_* stay (`log.column("position")`).
     """
     named = {"arm": "item_id", "reward": "click", "propensity": "propensity_score", "time": "timestamp"}
-    return from_columns(frame, arms=arms, **named)
+    rows = from_columns(frame, arms=arms, **named)
+    happened(rows.r, name="click", rows=rows.numbers, where=reader.words(frame))
+    return rows
+
+
+def happened(r: np.ndarray, *, name: str, rows: np.ndarray, where: str) -> None:
+    """Raise ValueError for a signal that says whether something happened, r (n,), and is neither 0, 1 nor missing."""
+    odd = ~(np.isin(r, (0.0, 1.0)) | np.isnan(r))
+    if odd.any():
+        i = int(np.argmax(odd))
+        raise ValueError(
+            f"{name} must be 0 or 1, got {r[i]:g} in row {rows[i]} of {where}: correct it, or leave the row out"
+        )
 
 
 def texts(column: Any) -> Any:

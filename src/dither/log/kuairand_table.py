@@ -62,12 +62,7 @@ def kuairand(frame: Any, *, signal: str = "is_click", arms: int = POOL, standard
         raise ValueError(f"{where} holds no rows with is_rand 1: read log_random_*.csv")
     columns = {"arm": "video_id", "reward": signal, "propensity": "propensity", "time": "time_ms"}
     read = foreign.from_columns(table.with_columns(propensity=1 / arms), arms=arms, **columns)
-    odd_signal = ~np.isin(read.r, (0.0, 1.0)) & ~np.isnan(read.r)
-    if signal.startswith(FLAGS) and odd_signal.any():
-        row = int(np.argmax(odd_signal))
-        raise ValueError(
-            f"{signal} must be 0 or 1, got {read.r[row]:g} in row {int(np.flatnonzero(at_random)[row])} of {where}: "
-            "correct it, or leave the row out"
-        )
+    if signal.startswith(FLAGS):
+        foreign.happened(read.r, name=signal, rows=np.flatnonzero(at_random), where=where)
     left_out = {STANDARD: n - len(table)} if len(table) < n else {}
     return replace(read, report=check.Report(n, len(table), left_out)) if left_out else read

@@ -128,6 +128,10 @@ class Logged:
         """The numbers of arms on offer that the rows say, null where one does not; None if no row says it."""
         pl, has = schema.polars(), self.frame.columns
         numbers = [self.frame["K"]] if "K" in has else []
+        if {"K", "arms"} <= set(has):
+            counts = self.frame["arms"].list.len().cast(pl.Int64)
+            other = (counts != self.frame["K"]).fill_null(False).to_numpy()
+            self._refuse(other, lambda i: f"lists {counts[i]} ids in 'arms', and says that K is {numbers[0][i]}")
         numbers += [self.frame[name].list.len().cast(pl.Int64) for name in ("arms", "probabilities") if name in has]
         if self.catalogue is None and "features" in has:
             counts = self.frame["features"].list.len().cast(pl.Int64)

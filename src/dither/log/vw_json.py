@@ -95,7 +95,8 @@ def _decision(event: dict[str, Any], names: lines.FeatureNames | None, cost: str
         P[place] = lines.real(probability, "p")
     if min(P) < 0 or abs(sum(P) - 1) > min(ROUNDING * max(K, 10), MOST_OFF):
         raise lines.Malformed(
-            f"p must hold probabilities that sum to 1, got {p}, which sum to {sum(P):.6g}: log those of all actions in a"
+            f"p must hold probabilities that sum to 1, got {p}, which sum to {sum(P):.6g}: log those of all "
+            "actions in a"
         )
     label = _label(event)
     arm = _shown(label, places[0], K)

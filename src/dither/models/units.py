@@ -37,6 +37,7 @@ ASKED = frozenset({"error_width", "error_sample"})  # the abilities that need σ
 POOLED = "pooled"  # asked of `init` for slots that are centred
 TINY = 1e-300  # is added to ‖x‖², which something is divided by
 LEFT = 4e-15  # of Σ ω q², below which what is left of it is rounding
+FAINT = 1e-100  # a column of such numbers is no intercept, since its coefficient would overflow
 ALIKE = 1e-6  # of a value, within which a column is constant
 FAR = 1e3  # σ̂² over λτ̂² above which the rounding of each width is told by itself
 
@@ -306,7 +307,9 @@ def announced(model: Any, units: Units, X: Array, r: Array, weight: Array | None
         news[BEGUN] = xp.where(begins, 1.0, shared[..., BEGUN])
         if model.lam != penalty.AUTO:
             news[ROWS] = xp.clip(shared[..., ROWS] + xp.sum(omega, axis=-1), max=float(penalty.ROWS))
-        constant = xp.where(begins[..., None], arrays.pick(X, start, rank=1), constant)
+        row = arrays.pick(X, start, rank=1)
+        row = xp.where(xp.abs(row) > FAINT, row, xp.zeros_like(row))
+        constant = xp.where(begins[..., None], row, constant)
         near = ALIKE * xp.abs(constant[..., None, :])
         same = (xp.abs(X - constant[..., None, :]) <= near) | ~counts[..., None]
         kept = xp.where(xp.all(same, axis=-2), constant, 0.0)

@@ -159,29 +159,37 @@ def _between(x: Array, low: Array, high: Array) -> Array:
     return xp.minimum(xp.maximum(x, low), high)
 
 
-def drifted(lazy: Lazy, x: Array, r: Array, step: RowStep, F: Array) -> Lazy:
+def drifted(lazy: Lazy, x: Array, r: Array, step: RowStep, F: Array, *, link: Link) -> Lazy:
     """What is kept, with what rounding may have done to the model at one observation: x (..., d), r (...).
 
     F (..., d, d) : the factor after it, FF' = H⁻¹
 
     In the norm of H⁻¹ the error has three parts: |f|/√(q s) from the equation that ζ solves, d u Σ √(H_jj (H⁻¹)_jj)
     times the length of the step, √(ωq) |μ - r|, from the products with F, and u Σ √H_jj |θ_j| from the sum that is θ.
+
+    ζ is off by that of its equation, of q, and of the θ before, divided by s. It moves the log of v by M times as much,
+    and v xx' is a share (s - 1)/s of the new H. So this counts where q is long, and hardly once there are rows.
     """
     xp, d, unit = arrays.namespace(x), x.shape[-1], rounding.UNIT
     theta, z, zeta, _, q, v, left, omega = step
     s = 1 + v * q
-    error = left + rounding.FEW * (abs(zeta) + abs(z) + omega * q * abs(r))
-    error = (error + d * unit * xp.vecdot(abs(x), abs(theta))) / xp.sqrt(s)
+    error = left + rounding.FEW * (abs(zeta) + abs(z)) + d * unit * xp.vecdot(abs(x), abs(theta))
+    taken = rounding.FEW * omega * q * abs(r)  # of μ - r, where nearly equal numbers may be subtracted
     diagonal = lazy.diagonal + v[..., None] * (x * x)
     spread = rounding.FEW * rounding.spread(diagonal, lazy.inverse)
-    slip = (error + d * spread * abs(zeta - z)) / xp.sqrt(xp.where(q > 0, q, 1.0))  # q is 0 for an x of zeros
-    slip = slip + unit * rounding.length(diagonal, theta)
+    of_q = d * spread * abs(zeta - z)
+    slip = ((error + taken) / xp.sqrt(s) + of_q) / xp.sqrt(xp.where(q > 0, q, 1.0))
+    slip = slip + unit * rounding.length(diagonal, theta)  # q is 0 for an x of zeros
+    if link.support == (0.0, 1.0):  # the links know 1 - μ to the last digit
+        taken = xp.where((r == 0) | (r == 1), 0.0, taken)
+    of_z = lazy.noise * xp.sqrt(q)  # of the θ before
+    lost = link.M(abs(zeta)) * ((error + taken + of_q + of_z) / s) * ((s - 1) / s)
     blur = 2 * spread * (1 + d * (s - 1) / s) + unit * (8 + zeta * zeta)
     return lazy._replace(
         slope=lazy.slope + slip,
         offset=lazy.offset + blur,
         noise=xp.sqrt(lazy.noise * lazy.noise + slip * slip),
-        blur=xp.sqrt(lazy.blur * lazy.blur + blur * blur),
+        blur=xp.sqrt(lazy.blur * lazy.blur + (blur + lost) * (blur + lost)),
         diagonal=diagonal,
         inverse=xp.vecdot(F, F),
     )

@@ -34,7 +34,7 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     full = state.history.rows >= WARM if model.solver == "online" else None  # runs that keep no more rows
     unread, step = _recursion(model, state, x, r, weight, sure=full)
     if full is not None and arrays.some(full):  # nothing is certain of how exact they are
-        kept = lazy.drifted(unread.lazy, x, r, step, _factor(unread))
+        kept = lazy.drifted(unread.lazy, x, r, step, _factor(unread), link=model.function)
         unbounded = unread._replace(lazy=kept._replace(bound=xp.full_like(kept.bound, xp.inf)))
         if not arrays.some(~full):
             return unbounded
@@ -42,7 +42,8 @@ def learn(model: Any, state: Any, x: Array, r: Array, weight: Array | None, *, o
     kept = unread.lazy._replace(xmax=xp.maximum(state.lazy.xmax, arrays.norms(x)))
     new, due = unread._replace(history=rows, lazy=kept), _always(model, rows)
     if not bool(xp.all(due)):
-        kept, s = lazy.drifted(kept, x, r, step, _factor(unread)), 1 + step.v * step.q
+        kept = lazy.drifted(kept, x, r, step, _factor(unread), link=model.function)
+        s = 1 + step.v * step.q
         lost = ~xp.isfinite(state.lazy.bound[..., 0])
         width = xp.sqrt(step.q / s)
         if due.ndim == 0 and (far := lazy.strayed(kept, new.theta, width, model=model)) is not None:
