@@ -183,13 +183,13 @@ def decide(
     if single:
         drawn = (drawn[0][0],) if len(drawn) == 1 else tuple([kind[0] for kind in drawn])
         if asked is not None:
-            answer = stepping.answer(asked, drawn, u, demands)
-            if answer is not None:
-                return Choice(request, demands, answer, Basis(now, request, outcome, aside))
+            told = stepping.answer(asked, drawn, u, demands)
+            if told is not None:
+                return Choice(request, demands, told, Basis(now, request, outcome, aside))
             view = now.view(request)
         quick = _quick(view, drawn, u, demands)
         if quick is not None:
-            answer = (*quick, "exact", None, moved_by(view, drawn))
+            answer: tuple[Any, ...] = (*quick, "exact", None, moved_by(view, drawn))
             return Choice(request, demands, answer, Basis(now, request, outcome, aside, view))
     shown, z = outcome.shown(view, drawn, u, demands), moved_by(view, drawn)
     p, se, kind = outcome.exact(now, view, drawn, shown, demands), None, "exact"
@@ -204,7 +204,7 @@ def decide(
         p, kind = np.full(request.shape[:-1], np.nan), "none"
     if alone is not None:
         p, se = np.where(alone, 1.0, p), None if se is None else np.where(alone, 0.0, se)
-    answer: tuple[Any, ...] = (shown, p, kind, se, z)
+    answer = (shown, p, kind, se, z)
     if single:
         answer = (int(shown), float(p), kind, None if se is None else float(se), z)
     return Choice(request, demands, answer, Basis(now, request, outcome, aside, view))

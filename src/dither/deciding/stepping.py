@@ -29,12 +29,13 @@ _SCORES = {"drawn": 0, "optimistic": 1, "mean": 2}  # `enum score` of step.h
 def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] | None:
     """What the step is asked about a request, and the law of z; None: the request is not for the step."""
     policy, model, state, t, _ = now
-    if compiled.STEP is None or not _declared(type(policy), type(model)) or request.values is not None:
+    kinds: Any = type(policy), type(model)
+    if compiled.STEP is None or not _declared(*kinds) or request.values is not None:
         return None
     if demands.outright is not None or demands.safe is not None:
         return None
     by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=request.X.shape[-1])
-    if not coupled or along is not None or getattr(by, "ndim", 0):
+    if not coupled or along is not None or (type(by) is not float and np.ndim(by)):
         return None
     if type(law) is not noise.Gaussian and isinstance(law, noise.Points):
         return None

@@ -167,7 +167,8 @@ class Disjoint(Model):
 
     def factors(self, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
         """Those of each slot."""
-        return self.each.factors(state, norm, slots=True) if factored(type(self.each)) else None
+        kind: Any = type(self.each)
+        return self.each.factors(state, norm, slots=True) if factored(kind) else None
 
     def reach(self, state: Any) -> Array:
         """No width of the slot is larger than this times ‖x‖, (..., K)."""

@@ -266,7 +266,8 @@ class Ridge(Forgetting, MeasuringModel):
             return None
         scales = None if norm == "width" else units.scales_of(state.units, slots=slots)
         if self.forgets:
-            return Factors(state.theta, state.F, None, *map(arrays.largest, self.rounding(state)), scales)
+            rho, omega = map(arrays.largest, self.rounding(state))
+            return Factors(state.theta, state.F, None, rho, omega, scales)
         return Factors(state.theta, state.F, state.lost, units.more_rounding(state.units, slots=slots), 0.0, scales)
 
     def noise_width(self, state: Any, X: Array) -> Array:

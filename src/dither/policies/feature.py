@@ -80,7 +80,7 @@ class FeaturePerturbation:
         by = scale.value(self, None, None, 1, d=1)
         return views.LineRule(by, scale.width(self), self.noise.marginal(1), self.coupled)
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Lines | views.Scores:
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines m + z c_t w."""
         return views.of_rule(self.rule(model, state, t=t, d=X.shape[-1]), model, state, X)
 

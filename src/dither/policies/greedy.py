@@ -30,7 +30,7 @@ class Greedy:
         """The means alone."""
         return views.LineRule(score="mean")
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Lines | views.Scores:
+    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The means (..., K)."""
         return views.of_rule(self.rule(model, state, t=t, d=X.shape[-1]), model, state, X)
 

@@ -61,7 +61,7 @@ class UCB:
         """The scale β of the widths."""
         return views.LineRule(radius(self, model, state, t, d=model.ambient(d)), norm(self), score="optimistic")
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Lines | views.Scores:
+    def view(self, model, state, X: Array, *, t: int) -> views.Scores:
         """The scores m + β w (..., K)."""
         return views.of_rule(self.rule(model, state, t=t, d=X.shape[-1]), model, state, X)
 

@@ -52,7 +52,7 @@ class RandUCB:
         by, norm = optimism.radius(self, model, state, t, d=d), optimism.norm(self)
         return views.LineRule(by, norm, self._marginal(d), self.coupled)
 
-    def view(self, model, state, X: Array, *, t: int) -> views.Lines | views.Scores:
+    def view(self, model, state, X: Array, *, t: int) -> views.Lines:
         """The lines m + a β w."""
         return views.of_rule(self.rule(model, state, t=t, d=X.shape[-1]), model, state, X)
 

@@ -41,8 +41,8 @@ class LineRule(NamedTuple):
     score: Literal["drawn", "optimistic", "mean"] = "drawn"  # m + z w at what was drawn, m + w, or m
 
 
-def of_rule(rule: LineRule, model: Any, state: Any, X: Array) -> "Lines | Scores":
-    """The view of a policy's rule."""
+def of_rule(rule: LineRule, model: Any, state: Any, X: Array) -> Any:
+    """The view of a policy's rule: `Lines` where z is drawn, else `Scores`."""
     by, norm, law, coupled, along, score = rule
     if score == "mean":
         return means(model, state, X)

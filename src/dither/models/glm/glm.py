@@ -302,7 +302,8 @@ class GLM(Forgetting, LinkedModel):
         """Those of `width`."""
         if norm != "width":
             return None
-        return Factors(state.theta, state.F, None, *map(arrays.largest, self.rounding(state)))
+        rho, omega = map(arrays.largest, self.rounding(state))
+        return Factors(state.theta, state.F, None, rho, omega)
 
     def passes(self, state: GLMState) -> Array:
         """How often the history was read so far, (...)."""
