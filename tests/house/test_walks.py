@@ -13,7 +13,7 @@ MOST = {
     "Live.choose, budget": 19,
     "Live.reward": 20,
     "evaluate": 16,
-    "reproduce": 67,
+    "reproduce": 68,
 }
 
 
@@ -39,5 +39,5 @@ def test_the_walk_is_the_whole_walk(found):
     assert found["evaluate"]["log/storage.py"] >= 10  # the files of the folder are opened
     assert not any(file.startswith(("cli", "dither_bench")) for file in found["evaluate"])
     assert {"dither_bench/show/plots.py", "dither_bench/keep/store.py", "models/ridge.py"} <= set(found["reproduce"])
-    assert sum(found["reproduce"].values()) < 24_000  # seen red: sources that are read for each command, 40,000
+    assert sum(found["reproduce"].values()) < 26_000  # seen red: sources that are read for each command, 40,000
     # seen red: a log that is in memory already

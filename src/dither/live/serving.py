@@ -155,7 +155,11 @@ class Live:
         except BaseException:
             database.close()
             raise
-        self._background = Background(self._learner, refresh_seconds) if learn == BESIDE else None
+        self._begin(learn == BESIDE)
+
+    def _begin(self, beside: bool) -> None:
+        """Let the calls learn, or a thread beside them."""
+        self._background = Background(self._learner, self._refresh) if beside else None
         if self._background is None:
             self.ledger.committer.teacher = self._learner
         else:

@@ -116,7 +116,7 @@ class Recorder:
         each = self._each(choice, time, id, columns=columns, probabilities=probabilities, floor=floor)
         rows = [dict(zip(schema.DECISION, one, strict=True)) for one in each]
         more = _extras(extra, choice.request.single, len(rows))
-        return rows if more is None else [row | own for row, own in zip(rows, more, strict=True)]
+        return rows if more is None else [row | besides for row, besides in zip(rows, more, strict=True)]
 
     def stored(
         self, choice: Choice, *, time: datetime, id: Any, extra: Mapping[str, Any] | None, slots: bool, batch: int
@@ -133,11 +133,11 @@ class Recorder:
         X, arms, at, rows = _batched(choice), _arms(choice), micros(time), []
         for i, row in enumerate(each):
             name, _, names, K, arm_set, features, place, p, kind, se, floor, z, z_law, m, w, each_p, *which, _ = row
-            arm, own = arms[i], None if more is None else _json(more[i])
+            arm, besides = arms[i], None if more is None else _json(more[i])
             x = _bytes(X[i] if slots else X[i, arm])
             row = (name, at, None if names is None else json.dumps(names), K, arm_set, _bytes(features), place, p, kind)
             row += (se, floor, z, z_law, _bytes(m), _bytes(w), _bytes(each_p), *which)
-            rows.append((*row, X.shape[-1], own, x, int(arm) if slots else None, batch, at, False))
+            rows.append((*row, X.shape[-1], besides, x, int(arm) if slots else None, batch, at, False))
         return rows
 
     def _each(
