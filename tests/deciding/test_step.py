@@ -67,7 +67,7 @@ def test_the_problems_of_the_exactness_fuzz(lam):
         compare(bandit, [given.rough] * 5)
         took.append(pairs.took)
     assert np.mean(took) > 0.3  # the others have arms that are equal, or nearly so
-    # seen red: the interval of the coin's arm by that of the highest; twice the margins by a hundredth of them
+    # seen red: the interval of the coin's arm by that of the highest; margins that are a trillionth of those
 
 
 MAKERS = {
