@@ -181,7 +181,7 @@ def test_networks_share_the_memory_of_a_device(monkeypatch):
     inner = where["_lockstep"]
     monkeypatch.setitem(where, "_lockstep", lambda c, runs, tell: sizes.append(len(runs)) or inner(c, runs, tell))
     one = models.Network(hidden=(50, 50)).placed("cpu").bytes(ENV.dim, 2)
-    monkeypatch.setitem(where, "MEMORY_THERE", 4 * one)
+    monkeypatch.setitem(where, "MEMORY_THERE", 5 * one - 1)  # contexts count too
     dither.simulate(ENV, ["DeepGreedy"], runs=12, rounds=2, device="cpu")
     assert sizes == [4, 4, 4]
 

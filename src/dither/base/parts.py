@@ -6,6 +6,7 @@ it. What is loaded stays as it is until `fresh` or `refresh` finds that a file w
 """
 
 import ast
+import contextlib
 import hashlib
 import importlib.util
 import re
@@ -181,13 +182,24 @@ def _executed(path: Path) -> _Loaded:
         code = compile(text, str(path), "exec", dont_inherit=True)
         beside = _beside(path)
         loaded = _LOADED[str(path)] = _Loaded(module, tuple(beside), {path: text} | _texts(beside.values()))
-        exec(code, module.__dict__)  # not by the loader, whose cache of compiled code may be a second old
+        with _uncached():
+            exec(code, module.__dict__)  # not by the loader, whose cache of compiled code may be a second old
     except (Exception, SystemExit) as error:
         where = place(error) or str(path)
         del _LOADED[str(path)], sys.modules[name]
         reason = error.msg if isinstance(error, SyntaxError) else error
         raise ImportError(f"{where}: {type(error).__name__}: {reason}") from error
     return loaded
+
+
+@contextlib.contextmanager
+def _uncached() -> Iterator[None]:
+    """What is imported meanwhile leaves no compiled code, which would stand for a file edited within the same second."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def _imported(name: str) -> ModuleType:

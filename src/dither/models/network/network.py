@@ -31,6 +31,7 @@ LONGEST_GRADIENT = {"float32": 1e15, "float64": 1e120}  # Adam must hold its squ
 WEIGHTS_TOGETHER = 200_000  # that all runs in lockstep may have, so that they stay in the cache
 COPIES = 12  # of θ that a run on a device takes: the state, the gradient with its parts, what Adam needs for a while
 KEPT = 6  # copies of the numbers of a row in its widest layer on a device, forward and backward
+HERE = "a network is computed in NumPy arrays here: pass device= to simulate, and it is computed in tensors there"
 
 
 class NetworkState(NamedTuple):
@@ -168,6 +169,8 @@ class Network(Trained):
 
     def init(self, dim: int, *, batch=(), needs=frozenset(), xp=arrays.NUMPY, device=None, rng: Any) -> NetworkState:
         """θ_0 drawn from rng: one Generator, or with leading axes `batch` (R,) one for each run."""
+        if xp is not arrays.NUMPY and self.placed is not None:
+            raise TypeError(HERE)
         if self.output == "softmax" and (self.slots or 1) == 1:
             raise ValueError("output='softmax' is over the arms of a context: it needs slots, at least 2 (disjoint=)")
         _, net = self._net(dim)
