@@ -21,7 +21,7 @@ import numpy as np
 from dither.bandit import saving
 from dither.base import errors, forks, streams, trees
 from dither.deciding import baseline as baselines
-from dither.deciding import decision, explain, observation, one_arm, ranking
+from dither.deciding import decision, explain, inputs, observation, one_arm, ranking
 from dither.deciding import request as requests
 from dither.deciding.answers import (
     AnyShape,
@@ -188,7 +188,8 @@ class Bandit:
         offer. Raises TypeError for values where the policy cannot weigh them. Nothing is drawn then.
         """
         with self._lock:
-            return self.decide(self.request(X, mask, values=values, minimum=minimum, baseline=baseline)).decision
+            request = self.request(X, mask, values=values, minimum=minimum, baseline=baseline)
+            return self._decided(request, one_arm.ONE).decision
 
     def request(
         self, X: Any, mask: Any = None, *, values: Any = None, minimum: Any = None, baseline: Any = None
@@ -225,34 +226,38 @@ class Bandit:
         If a decision fails where scores ask the model, or where a baseline is kept, nothing was drawn.
         """
         with self._lock:
-            if outcome is not one_arm.ONE:
-                if self.baseline is not None:
-                    raise baselines.unknown_to("a list")
-                ranking.check(outcome, request)
-            marks = self._marks() if self._gives_back else None
-            try:
-                if request.baseline is not None and len(request.shape) > 1 and request.size:
-                    rows = [self.decide(request.row(i)) for i in range(request.shape[0])]
-                    return one_arm.joined(rows, request)
-                chosen = decision.decide(
-                    self._now(),
-                    request,
-                    self._demands(request),
-                    outcome,
-                    chance=self._chance,
-                    ties=self._ties,
-                    aside=self._aside,
-                    draws=self.monte_carlo,
-                )
-                if self.baseline is not None and self.kept is not None and request.size:
-                    self.kept = self.baseline.after(self.kept, request, chosen.arm)
-            except BaseException:
-                if marks is not None:
-                    self._go_back(marks)
-                raise
-            self.columns = request.columns
-            self.decisions += 1 if len(request.shape) == 1 else request.shape[0]
-            return chosen
+            return self._decided(request, outcome)
+
+    def _decided(self, request: Request, outcome: decision.Outcome) -> Choice:
+        """`decide`, by whoever holds the lock."""
+        if outcome is not one_arm.ONE:
+            if self.baseline is not None:
+                raise baselines.unknown_to("a list")
+            ranking.check(outcome, request)
+        marks = self._marks() if self._gives_back else None
+        try:
+            if request.baseline is not None and len(request.shape) > 1 and request.size:
+                rows = [self._decided(request.row(i), outcome) for i in range(request.shape[0])]
+                return one_arm.joined(rows, request)
+            chosen = decision.decide(
+                self._now(),
+                request,
+                self._demands(request),
+                outcome,
+                chance=self._chance,
+                ties=self._ties,
+                aside=self._aside,
+                draws=self.monte_carlo,
+            )
+            if self.baseline is not None and self.kept is not None and request.size:
+                self.kept = self.baseline.after(self.kept, request, chosen.arm)
+        except BaseException:
+            if marks is not None:
+                self._go_back(marks)
+            raise
+        self.columns = request.columns
+        self.decisions += 1 if len(request.shape) == 1 else request.shape[0]
+        return chosen
 
     def restated(self, chosen: Choice) -> Choice:
         """A decision that was made earlier, with what this bandit knows now: lines, probabilities, the uniform share.
@@ -404,7 +409,7 @@ class Bandit:
                 wanted, kind = type(self.state).__name__, type(state).__name__
                 raise TypeError(f"{type(self.model).__name__}.update must return the new state, {wanted}; got {kind}")
             theta = getattr(state, "theta", None)
-            usual = type(theta) is np.ndarray and theta.ndim == 1 and theta.dot(theta) < math.inf
+            usual = type(theta) is np.ndarray and theta.ndim == 1 and inputs.plain(theta, 1, len(theta), math.inf)
             if not usual and not finite(state):
                 raise errors.overflow(type(self.model).__name__ if adapting.of_user(self.model) else None)
             self.state, self.columns = state, columns

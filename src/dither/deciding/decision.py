@@ -55,7 +55,11 @@ class Basis:
     __slots__ = ("_view", "aside", "now", "outcome", "request")
 
     def __init__(self, now: Moment, request: Request, outcome: "Outcome", aside: Aside, view: Any = None) -> None:
-        self.now, self.request, self.outcome, self.aside, self._view = now, request, outcome, aside, view
+        self.now = now
+        self.request = request
+        self.outcome = outcome
+        self.aside = aside
+        self._view = view
 
     @property
     def view(self) -> Any:
@@ -111,7 +115,10 @@ class Choice:
         basis : None where it was made elsewhere; parts : of a batch whose requests were decided in turn
         learnt : how many rewards the policy had learnt, where it was made elsewhere; None: nobody says
         """
-        self.request, self.demands, self.basis, self.parts = request, demands, basis, parts
+        self.request = request
+        self.demands = demands
+        self.basis = basis
+        self.parts = parts
         self.arm, self.p, self.kind, self.se, self.z = shown
         if parts:
             learnt = parts[0].learnt  # nothing is learnt between parts
@@ -183,7 +190,7 @@ def decide(
     if single:
         drawn = (drawn[0][0],) if len(drawn) == 1 else tuple([kind[0] for kind in drawn])
         if asked is not None:
-            told = stepping.answer(asked, drawn, u, demands)
+            told = stepping.answer(asked, request, drawn, u, demands)
             if told is not None:
                 return Choice(request, demands, told, Basis(now, request, outcome, aside))
             view = now.view(request)

@@ -76,12 +76,15 @@ def features(
     return array if array.flags.c_contiguous else np.ascontiguousarray(array), columns
 
 
-def plain(X: np.ndarray, ndim: int, width: int) -> bool:
-    """Whether X is float64 in C order with so many axes, the last of this width, not empty, and surely `finite`."""
+def plain(X: np.ndarray, ndim: int, width: int, most: float = LARGEST**2) -> bool:
+    """Whether X is float64 in C order with so many axes, the last of this width, not empty, and surely `finite`.
+
+    most : the sum of squares is below it; math.inf: no number need be below LARGEST
+    """
     if compiled.STEP is not None:
-        return compiled.STEP.plain(X, ndim, width, LARGEST**2)
+        return compiled.STEP.plain(X, ndim, width, most)
     fits = X.dtype == np.float64 and X.ndim == ndim and X.shape[-1] == width and X.size and X.flags.c_contiguous
-    return bool(fits and np.vdot(X, X) < LARGEST**2)
+    return bool(fits and np.vdot(X, X) < most)
 
 
 def numbers(x: Any, *, name: str) -> np.ndarray:

@@ -27,10 +27,10 @@ _SCORES = {"drawn": 0, "optimistic": 1, "mean": 2}  # `enum score` of step.h
 
 
 def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] | None:
-    """What the step is asked about a request, and the law of z; None: the request is not for the step."""
+    """How the step is to score a request: factors, scale, score, and the law of z; None: it is not for the step."""
     policy, model, state, t, _ = now
     kinds: Any = type(policy), type(model)
-    if compiled.STEP is None or not _declared(*kinds) or request.values is not None:
+    if compiled.STEP is None or request.values is not None or not _declared(*kinds):
         return None
     if demands.outright is not None or demands.safe is not None:
         return None
@@ -40,7 +40,7 @@ def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] 
     if type(law) is not noise.Gaussian and isinstance(law, noise.Points):
         return None
     of = model.factors(state, norm)
-    return None if of is None else ((request.X, request.mask, *of, by, _SCORES[score]), law)
+    return None if of is None else (of, by, _SCORES[score], law)
 
 
 @functools.lru_cache(maxsize=256)
@@ -49,28 +49,28 @@ def _declared(policy: type, model: type) -> bool:
     return policy.__module__.startswith("dither.") and "rule" in vars(policy) and factored(model)
 
 
-def answer(asked: tuple[Any, ...], chance: tuple, u: np.ndarray, demands: Demands) -> tuple[Any, ...] | None:
+def answer(
+    asked: tuple[Any, ...], request: Request, chance: tuple, u: np.ndarray, demands: Demands
+) -> tuple[Any, ...] | None:
     """Arm, propensity, its kind, its standard error and z; None: the step does not tell."""
-    question, law = asked
+    (theta, F, lost, rho, omega, scales), by, score, law = asked
     step, share, z, wanted = compiled.STEP, demands.uniform, None, -1
     if step is None:
         return None
-    if chance:
-        z = float(chance[0])
     if share and u[1] < share:
         wanted = int(demands.any(u[2]))
+    at, instead = 0.0, -1
+    if chance:
+        z = at = float(chance[0])
+        instead = wanted
+    told = step.choose(request.X, request.mask, theta, F, lost, rho, omega, scales, by, score, at, instead)
+    if told is None:
+        return None
+    arm, p, low, high = told
     if z is None:  # the policy itself has no chance: what the coin shows in place of its arm it never shows
-        told = step.choose(*question, 0.0, -1)
-        if told is None:
-            return None
-        arm, p = told[0], 1.0
+        p = 1.0
         if wanted >= 0:
             arm, p = wanted, float(wanted == arm)
-    else:
-        told = step.choose(*question, z, wanted)
-        if told is None:
-            return None
-        arm, p, low, high = told
-        if type(law) is not noise.Gaussian:
-            p = law.mass(low, high)
+    elif type(law) is not noise.Gaussian:
+        p = law.mass(low, high)
     return arm, float(demands.of_one(p, arm)) if share else p, "exact", None, z

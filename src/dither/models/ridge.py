@@ -62,14 +62,14 @@ class Recursion:
         self, model: Any, state: RidgeState, x: Array, r: Array, *, weight: Array | None = None, own: bool = False
     ) -> RidgeState:
         """One more observation: x (..., d), r (...), weight (...). Nothing is overwritten, whoever owns the state."""
+        of_units = state.units
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        omega, y = weight, _targets(model, state, r, weight)
+        omega, y = weight, None if of_units is None else _targets(model, state, r, weight)
         if weight is not None:
             x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         learnt = stepped.learnt(state, x, r, weight) if y is None and x.ndim == 1 else None
         if learnt is not None:
             F, theta, lost, sums, s = learnt
-            of_units = state.units
             if of_units is not None:
                 of_units = units.Units(None, sums, of_units.constant, of_units.shared)
             logdet = None if state.logdet is None else state.logdet + np.log(s)
@@ -79,7 +79,7 @@ class Recursion:
         s = 1 + arrays.inner(p, p)
         F = factor.grown(state.F, x, p=p, u=u, s=s, lam=model.lam_of(state))
         if y is None:
-            e, of_units = r - arrays.inner(x, state.theta), state.units
+            e = r - arrays.inner(x, state.theta)
             theta = state.theta + u * (e / s)[..., None]
             if of_units is not None:
                 of_units = units.counted(of_units, x=x, r=r, e=e, s=s, weight=omega)
@@ -268,7 +268,8 @@ class Ridge(Forgetting, MeasuringModel):
         if self.forgets:
             rho, omega = map(arrays.largest, self.rounding(state))
             return Factors(state.theta, state.F, None, rho, omega, scales)
-        return Factors(state.theta, state.F, state.lost, units.more_rounding(state.units, slots=slots), 0.0, scales)
+        more = 0.0 if state.units is None else units.more_rounding(state.units, slots=slots)
+        return Factors(state.theta, state.F, state.lost, more, 0.0, scales)
 
     def noise_width(self, state: Any, X: Array) -> Array:
         """The sd of x_i'θ̂ from noise of sd 1 alone, ‖x_i‖ in V⁻¹ṼV⁻¹ and at most so: X (..., K, d) -> (..., K).

@@ -4,7 +4,7 @@ It answers what `Recursion.update` answers to rounding, in new arrays, for one b
 have an order that does not depend on the machine, so what it has learnt is learnt again to the bit.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,28 +12,20 @@ from dither.base import compiled
 from dither.base.arrays import Array
 
 
-class SteppedState(NamedTuple):
-    """What is new: as of `RidgeState`, with the sums of `Units` and s = 1 + x'V⁻¹x."""
-
-    F: Array
-    theta: Array
-    lost: Array
-    sums: Array | None
-    s: Any
-
-
-def learnt(state: Any, x: Array, r: Any, weight: Any) -> SteppedState | None:
+def learnt(state: Any, x: Array, r: Any, weight: Any) -> tuple[Array, Array, Array, Array | None, float] | None:
     """After one more x (d,) with its reward, both times the root of the weight, which is None or a number.
+
+    -> what is new: F, θ̂ and `lost` of `RidgeState`, the sums of `Units`, and s = 1 + x'V⁻¹x
 
     None where it is not for the step: other arrays than NumPy's, or an x so long that Python may have to refuse it.
     """
-    F = state.F
+    F, lost = state.F, state.lost
     step = compiled.learning()
     if step is None or type(F) is not np.ndarray or type(x) is not np.ndarray:
         return None
     sums = None if state.units is None else state.units.sums
     omega = 1.0 if weight is None else float(weight)
-    new_F, theta, lost = np.empty(F.shape), np.empty(x.shape), np.empty(state.lost.shape)
-    new_sums = None if sums is None else np.empty(sums.shape)
-    s = step.learn(F, state.theta, state.lost, sums, x, r, omega, new_F, theta, lost, new_sums)
-    return None if s is None else SteppedState(new_F, theta, lost, new_sums, s)
+    d = len(x)
+    new = np.empty((d, d)), np.empty(d), np.empty(len(lost)), None if sums is None else np.empty(len(sums))
+    s = step.learn(F, state.theta, lost, sums, x, r, omega, *new)
+    return None if s is None else (*new, s)
