@@ -194,7 +194,7 @@ def _executed(path: Path) -> _Loaded:
 
 @contextlib.contextmanager
 def _uncached() -> Iterator[None]:
-    """What is imported meanwhile leaves no compiled code, which would stand for a file edited within the same second."""
+    """What is imported meanwhile leaves no compiled code: it would stand for a file edited within the same second."""
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield
