@@ -81,6 +81,7 @@ def broken(dim=3):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with files of the user's, in which a command runs. What was loaded is forgotten at the end."""
+    sys.modules.pop("helper", None)  # of a test elsewhere
     before = {*sys.modules}
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(parts, "_LOADED", {})
