@@ -16,7 +16,7 @@ Features are prices as differences, hours on the circle, ±1, near copies, raw U
 as floating point has them, and the exact answer has what they stand for. So arms that are equal there must share alike.
 Prices as features are rounded to the cent, as a shop has them; values are differences as they come. Rounding moves
 the probabilities of raw times beside a constant by up to 1e-3 or so, so these are held to 1e-2, and all others to 1e-6
-(GLMs, whose estimate is iterated, to 1e-4). Where z is one of finitely many, raw times that the model's own bound of
+(GLMs, whose estimate is iterated, to 1e-4). Where z is one of finitely many, scores that the model's own bound of
 rounding cannot tell apart may share as ties do. A normal z for each arm is compared with a quadrature in float64.
 Each answer is compared with the one in 50 digits, and with draws by binomial tails.
 """
@@ -328,12 +328,12 @@ def _checked(kind, given, place, *, n, normal):
     if kind == "curves" and off > 1e-6:
         right = of_curves(m, w, exact, 4000)  # a narrow part may have lain within a cell
         off = float(np.max(np.abs(p - right)))
-    if of_ties and off > LOOSE and given.of == "times":  # a tie of points has a mass, however near the scores are
+    most = LOOSE if given.of == "times" else ITERATED if kind == "curves" else 1e-6
+    if of_ties and off > most:  # a tie of points has a mass, however near the scores are
         said = [float(np.max(part)) for part in b.model.rounding(b.state)]
         right = of_points(m, w, law.points, law.weights, rho=said[0] / given.c, omega=said[1])
         off = float(np.max(np.abs(p - right)))
     made = b.choose(many, **more)
-    most = LOOSE if given.of == "times" else ITERATED if kind == "curves" else 1e-6
     wrong = "" if off < most else f"stated {p}, right {right}"
     if np.max(np.abs(made.propensity - p[made.arm])) > 1e-9:
         wrong = wrong or f"stated {p}, of the arm shown {made.propensity[:5]}"
