@@ -21,7 +21,7 @@ from dither import envs, models, policies
 def world(d: int, K: int) -> envs.Classification:
     rng = np.random.default_rng(0)
     X = rng.random((1000, d))
-    return envs.Classification(X, np.argmax(X @ rng.normal(size=(d, K)), axis=1))
+    return envs.Classification(X, np.argmax((X - 0.5) @ rng.normal(size=(d, K)), axis=1))
 
 
 def layers() -> nn.Sequential:

@@ -47,7 +47,7 @@ def test_what_is_learnt_is_a_replay(home):
     if home is not None:
         with dither.Live(home, learn=False) as again:
             assert again.bandit.observations == 41
-    # seen red: a thread that nobody calls; `close` without the last batch
+    # seen red: `close` without the last batch
 
 
 def test_no_call_waits_for_the_model(tmp_path, monkeypatch):
@@ -70,7 +70,6 @@ def test_no_call_waits_for_the_model(tmp_path, monkeypatch):
     until(lambda: live.batch == 2)
     assert live.bandit.observations == 6
     assert live.to_bytes() == live.replay().to_bytes()
-    # seen red: `beside` that keeps the turn
 
 
 def test_a_batch_that_another_thread_has_read_meanwhile_is_learnt_once(tmp_path):

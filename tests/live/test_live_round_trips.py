@@ -51,7 +51,6 @@ def test_a_decision_is_one_round_trip(postgres, wait):
         live.choose(X, id=d.id)
     assert not driver(live).autocommit if live.ledger.database._writer is not None else True
     assert live.reward(d.id, 1.0) == "counted"
-    # seen red: a transaction with a statement for its beginning and one for its end
 
 
 def test_a_decision_alone_is_made_again_where_the_ledger_has_changed(postgres):
@@ -90,7 +89,6 @@ def test_a_reward_of_a_process_that_does_not_learn_is_one_round_trip(postgres, w
         learner.learn()
         assert learner.bandit.observations == 2
         assert learner.to_bytes() == learner.replay().to_bytes()
-    # seen red: statements in turn
 
 
 def test_all_other_rewards_are_judged_by_the_rules(postgres):
