@@ -96,9 +96,9 @@ def _write(folder: Path, day: str, about: dict[str, Any], ledger: Any, connectio
     from dither.log.database import fetching
 
     start = (date.fromisoformat(day) - EPOCH).days * storage.DAY
-    span = start, start + storage.DAY
-    decisions = fetching.together(list(fetching.decisions(connection, ledger.database, span)))
-    events = fetching.events(connection, ledger.database, span)
+    within = fetching.within((start, start + storage.DAY))
+    decisions = fetching.together(list(fetching.decisions(connection, ledger.database, within)))
+    events = fetching.events(connection, ledger.database, within)
     events = storage.renumbered(events, decisions.select("id", number="__decision"))
     part = folder / f".{day}.part"
     shutil.rmtree(part, ignore_errors=True)

@@ -6,7 +6,7 @@ on the disk. Threads that call at the same time share one transaction (`database
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import time_ns
@@ -18,7 +18,7 @@ from dither.base import errors, forks
 from dither.deciding.answers import Decision, Decisions
 from dither.log import address, flushing, record, reward_rules, schema, stated, storage, terms
 from dither.log.logged import Logged
-from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
+from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
 from dither.log.reward_rules import Answer, Many, id_text
 from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from dither.deciding.answers import OneOrMany
-    from dither.log.database import committing
+    from dither.log.database import committing, fetching
     from dither.log.record import RecordedOneOrMany
 
 _TOGETHER = 10_000  # pending decisions that are read together
@@ -404,12 +404,22 @@ class Ledger:
 
         Raises ValueError for a ledger without decisions.
         """
+        from dither.log.database import fetching
+
+        return self.logged(fetching.within(record.span(since, until)), rewards=rewards)
+
+    def logged(
+        self, which: "fetching.Which", *, rewards: str | None = None, leave: Collection[str] = ()
+    ) -> Logged:
+        """The decisions that fulfil all conditions, as `read` gives them; it says what is raised.
+
+        leave : columns that are not read, and are null, as features take most of the time and of the memory
+        """
         if rewards is not None:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
-        within = record.span(since, until)
-        decisions, events, about = self.frames(within)
+        decisions, events, about = self.frames(which, leave=leave)
         if decisions.height == 0:
-            when = " in this span of time" * (within != WHOLE)
+            when = " in this span of time" * bool(which)
             raise ValueError(
                 f"the ledger in {self.database.where} holds no decisions{when}: there is nothing to evaluate"
             )
@@ -418,18 +428,20 @@ class Ledger:
         span = schema.of_ends(about["reward_range"]) if rewards in (None, self.rewards) else None
         return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots, reward_range=span)
 
-    def frames(self, span: Span = WHOLE) -> tuple[Any, Any, dict[str, Any]]:
+    def frames(
+        self, which: "fetching.Which" = (), *, leave: Collection[str] = ()
+    ) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
 
-        span : of the times of the decisions
+        which : conditions on the decisions; leave : columns of theirs that are not read
         """
         from dither.log.database import fetching, keeping, reward_terms
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self.database, span))
-            events = fetching.events(connection, self.database, span)
-            limits = reward_terms.ranges(connection, *fetching.within(span))
+            parts = list(fetching.decisions(connection, self.database, which, leave=leave))
+            events = fetching.events(connection, self.database, which)
+            limits = reward_terms.ranges(connection, *which)
             about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
         decisions = fetching.together(parts)
         events = storage.renumbered(events, decisions.select("id", number="__decision"))
