@@ -63,7 +63,7 @@ class CameFor(NamedTuple):
     counts: tuple[int, int, int, int] = (0, 0, 0, 0)  # defaults, corrections, conflicts, late
 
 
-def paid(events: Iterable[Any], agreed: Terms) -> CameFor:
+def came(events: Iterable[Any], agreed: Terms) -> CameFor:
     """What a decision has of its events, which come in order. What was erased has no number, and is left out."""
     latest: dict[str, tuple[float, int, int]] = {}  # of each part: reward, time, place
     whole, number = False, Counter[str]()
@@ -96,7 +96,7 @@ class Batched:
         self._offered: Counter[tuple[int, tuple[str, ...]]] = Counter()
         self._stated: dict[tuple[int, tuple[str, ...]], tuple[list[np.ndarray], list[int]]] = {}
 
-    def take(self, row: Any, came: CameFor) -> None:
+    def take(self, row: Any, rewards: CameFor) -> None:
         """One decision, a row of the columns `DECISION`, and what came for it."""
         _, time, text, K, arm, p, kind, floor, m, each, deadline, erased = row
         day, names = time // DAY, _offer(text, K)
@@ -108,10 +108,10 @@ class Batched:
         values = self._values[day, names[arm]]
         if floor:
             values[_SUM["floor"]].append(floor)
-        for name, number in zip(("defaults", "corrections", "conflicts", "late"), came.counts, strict=True):
+        for name, number in zip(("defaults", "corrections", "conflicts", "late"), rewards.counts, strict=True):
             counts[_COUNT[name]] += number
-        counts[_COUNT["waiting"]] += deadline is None and not came.complete
-        r = None if came.reward is None else max(-MOST, min(came.reward, MOST))
+        counts[_COUNT["waiting"]] += deadline is None and not rewards.complete
+        r = None if rewards.reward is None else max(-MOST, min(rewards.reward, MOST))
         if r is not None:
             counts[_REWARDED] += 1
             values[_SUM["reward"]].append(r)
@@ -145,6 +145,12 @@ class Batched:
                 ("weighted_reward_squared", w * r * (w * r)),
             ):
                 values[_SUM[name]].append(value)
+
+    @property
+    def keys(self) -> set[Key]:
+        """The days and arms to which they add."""
+        offered = {(day, name) for day, names in self._offered for name in names}
+        return offered | self._counts.keys()
 
     def into(self, cells: dict[Key, ArmSums]) -> None:
         """Add all of them."""
