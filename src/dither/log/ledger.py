@@ -428,9 +428,7 @@ class Ledger:
 
         return self.logged(fetching.within(record.span(since, until)), rewards=rewards)
 
-    def logged(
-        self, which: "fetching.Which", *, rewards: str | None = None, leave: Collection[str] = ()
-    ) -> Logged:
+    def logged(self, which: "fetching.Which", *, rewards: str | None = None, leave: Collection[str] = ()) -> Logged:
         """The decisions that fulfil all conditions, as `read` gives them; it says what is raised.
 
         leave : columns that are not read, and are null, as features take most of the time and of the memory
@@ -463,9 +461,7 @@ class Ledger:
         with self.database.reading() as connection, fetching.uncollected():
             return days.read(connection, self.database, record.span(since, until))
 
-    def frames(
-        self, which: "fetching.Which" = (), *, leave: Collection[str] = ()
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    def frames(self, which: "fetching.Which" = (), *, leave: Collection[str] = ()) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
 
         which : conditions on the decisions; leave : columns of theirs that are not read
