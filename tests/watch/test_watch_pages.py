@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sqlite3
+import threading
 from datetime import date, timedelta
 
 import pytest
@@ -13,8 +14,8 @@ import pytest
 import dither
 import watched_ledgers
 from asking import Client
-from dither import watch
-from dither.watch import charts, query, wording
+from dither import live, watch
+from dither.watch import charts, query, watched, wording
 from watched_ledgers import ARMS, LONG, NOTE, QUOTED, SCRIPT, TURNED
 
 PLACES = ["/", "/?days=14", "/arms", "/arms?sort=value", "/decisions", "/decisions/3", "/judge", "/events"]
@@ -42,7 +43,7 @@ class Parsed(html.parser.HTMLParser):
 def rows(text, label):
     """The cells of each row of the table in the region of that label."""
     region = re.search(rf'aria-label="{label}">(.*?)</table>', text, re.DOTALL)[1]
-    lines = re.findall(r"<tr>(.*?)</tr>", region, re.DOTALL)
+    lines = re.findall(r"<tr[^>]*>(.*?)</tr>", region, re.DOTALL)
     return [[Parsed(cell).text for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line, re.DOTALL)] for line in lines]
 
 
@@ -175,6 +176,44 @@ def test_a_decision_is_found_by_its_id_and_its_context_is_not_shown(page, rich):
     assert lost.status_code == 200
     assert f"No decision has the id {SCRIPT}" in Parsed(lost.text).text
     # seen red: `context` without the flag
+
+
+def test_why_an_arm_was_shown_is_what_the_bandit_says_of_it(page, rich):
+    path, ids = rich
+    with dither.log.Ledger.to_read(path) as ledger:
+        said = live.explained(ledger, ids[44]).to_dict()
+    text = page.get("/decisions/45").text
+    assert Parsed(text).text.count(wording.plain(said["why"], 1500)) == 1
+    table = rows(text, "Arms on offer")[1:]
+    assert [row[2] for row in table] == [wording.number(arm["probability"]) for arm in said["arms"]]
+    assert [row[3] for row in table] == [wording.number(arm["mean"]) for arm in said["arms"]]
+    assert table[0][0].endswith("shown")
+    fields = rows(text, "What made the difference")[1:]
+    assert [row[0] for row in fields] == [one["field"] for one in said["parts"]]
+    assert sum(float(row[2].replace("−", "-")) for row in fields) == pytest.approx(
+        sum(one["gives"] for one in said["parts"]), abs=0.01
+    )
+    # seen red: the arms in the order of the row
+
+
+def test_a_page_does_not_wait_for_a_long_replay(rich, monkeypatch):
+    go = threading.Event()
+
+    def slow(ledger, id):
+        go.wait(20)
+        return live.explained(ledger, id)
+
+    monkeypatch.setattr(watched, "PATIENCE", 0.01)
+    monkeypatch.setattr(watched, "explained", slow)
+    page = Client(watch.app(rich[0]))
+    text = page.get("/decisions/7").text
+    assert "looks again by itself" in text
+    assert 'http-equiv="refresh"' in text
+    assert "Probability of this arm" in text  # the row is there meanwhile
+    go.set()
+    while "looks again" in (text := page.get("/decisions/7").text):
+        pass
+    assert "The arms as they looked then" in text
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,11 @@
-"""What another policy would have earned, asked on the page. `dither.ope` answers, in one thread beside the pages.
+"""What another policy would have earned, asked on the page. `dither.ope` answers, in a thread beside it (`desk`).
 
-A question is answered once and the answer is kept for `KEPT` seconds, however often the page is opened. No page waits
-for it longer than a moment. After `seconds` the page says that it took too long; the computation stops at its next
-piece. While one is computed, `MOST` others may wait.
+What takes longer than `seconds` is given up at its next piece, and the answer says so.
 """
 
-import threading
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -19,9 +14,9 @@ from dither.log import Ledger, Logged
 from dither.log.database import fetching
 from dither.ope import evaluate
 from dither.ope.candidates import Always, CandidatePolicy, ColumnPolicy, Saved, Uniform
+from dither.watch.desk import Desk
 
-KEPT = 60.0  # seconds
-MOST = 4
+WAIT = 0.4  # seconds for which a page waits
 ROWS = (1_000, 10_000, 100_000)  # how many of the latest decisions may be asked about
 FEATURED = 10_000  # at most, where the policy needs the features, which fill the memory
 DRAWS = 200  # Monte Carlo draws of a row, where a bandit has no exact probabilities
@@ -49,10 +44,6 @@ class JudgedAnswer(NamedTuple):
     words: str = ""
 
 
-class Busy(Exception):
-    """Too many questions wait."""
-
-
 POLICIES = {
     "uniform": "every arm alike",
     "arm": "always one arm",
@@ -62,51 +53,27 @@ POLICIES = {
 }
 
 
-@dataclass
-class _Job:
-    future: "Future[JudgedAnswer]"
-    begun: float  # by time.monotonic()
-
-
-class Desk:
-    """Answers questions, one after another."""
+class Judge:
+    """Answers questions about one ledger."""
 
     def __init__(self, ledger: Ledger, bandit: Callable[[], Bandit], seconds: float) -> None:
         """bandit : what gives the bandit as it is now; seconds : after which a question has taken too long."""
-        self._ledger, self._bandit, self.seconds = ledger, bandit, seconds
-        self._lock, self._jobs = threading.Lock(), dict[Asked, _Job]()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="dither-judge")
+        self._ledger, self._bandit, self._seconds, self._desk = ledger, bandit, seconds, Desk("judge")
+
+    def answer(self, asked: Asked, *, wait: float = WAIT) -> JudgedAnswer | None:
+        """The answer; None: it is being made. wait : at most so many seconds. Raises `desk.Busy`."""
+        return self._desk.answer(asked, lambda: self._answered(asked), wait=wait)
 
     def close(self) -> None:
         """Let what waits go, and what is being computed stop at its next piece."""
-        self.seconds = 0.0
-        self._thread.shutdown(wait=True, cancel_futures=True)
-
-    def answer(self, asked: Asked, *, wait: float = 0.4) -> JudgedAnswer | None:
-        """The answer; None: it is being made. wait : at most so many seconds. Raises Busy."""
-        job = self._job(asked)
-        try:
-            return job.future.result(timeout=wait)
-        except TimeoutError:
-            return None
-
-    def _job(self, asked: Asked) -> _Job:
-        now = time.monotonic()
-        with self._lock:
-            done = [one for one, job in self._jobs.items() if job.future.done() and now > job.begun + KEPT]
-            for one in done:
-                del self._jobs[one]
-            if asked not in self._jobs:
-                if sum(not job.future.done() for job in self._jobs.values()) > MOST:
-                    raise Busy
-                self._jobs[asked] = _Job(self._thread.submit(self._answered, asked), now)
-            return self._jobs[asked]
+        self._seconds = 0.0
+        self._desk.close()
 
     def _answered(self, asked: Asked) -> JudgedAnswer:
         begun = time.monotonic()
 
         def told(done: int, rows: int) -> None:
-            if time.monotonic() > begun + self.seconds:
+            if time.monotonic() > begun + self._seconds:
                 raise TimeoutError
 
         try:
@@ -125,7 +92,7 @@ class Desk:
             found = dict(rows=len(logged), evaluation=evaluation)
         except TimeoutError:
             found = dict(
-                words=f"This took longer than {self.seconds:g} s, and was given up. Ask about fewer decisions."
+                words=f"This took longer than {self._seconds:g} s, and was given up. Ask about fewer decisions."
             )
         except (ValueError, LookupError, TypeError, ImportError, OSError, MemoryError) as reason:
             found = dict(words=f"{reason}")

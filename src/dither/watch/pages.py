@@ -7,12 +7,14 @@ from typing import Any
 from dither.log import ArmDay, ArmDays
 from dither.log.database import fetching
 from dither.watch import charts, happened, latest, query, running
-from dither.watch.judging import POLICIES, ROWS, Busy
+from dither.watch.desk import Busy
+from dither.watch.judging import POLICIES, ROWS
 from dither.watch.query import Order
 from dither.watch.watched import Watched
 
 DAYS: dict[str, int | None] = {"14": 14, "90": 90, "all": None}  # as the address says it -> days that are drawn
 FEW = 8  # arms, decisions and events on the overview
+ROWS_OF_WHY = 20  # arms, and fields, of an explanation
 NAMED = 200  # arms whose ids are proposed
 SORTS: dict[str, Callable[[ArmDay], Any]] = {  # column of the table of arms -> what it is sorted by
     "arm": lambda arm: str(arm.arm),
@@ -45,7 +47,7 @@ def overview(watched: Watched, asked: Query) -> Content:
         "chosen": shown,
         "decisions": latest.decisions(watched.ledger, FEW),
         "budgets": running.budgets(watched.ledger),
-        "shadow": running.shadow(watched.ledger, watched.desk),
+        "shadow": running.shadow(watched.ledger, watched.judge),
         "events": events(watched, asked)["events"][:FEW],
         **table_of_arms(sums, asked, most=FEW),
     }
@@ -83,7 +85,20 @@ def decision(watched: Watched, number: int) -> Content | None:
     if one is None:
         return None
     context = latest.context(one) if watched.show_context else []
-    return {"one": one, "context": context, "show_context": watched.show_context}
+    busy, why = False, None
+    try:
+        why = watched.why(one.id)
+    except Busy:
+        busy = True
+    return {
+        "one": one,
+        "context": context,
+        "show_context": watched.show_context,
+        "busy": busy,
+        "most": ROWS_OF_WHY,
+        "why": None if why is None else why.to_dict(),
+        "again": 2 if why is None else None,
+    }
 
 
 def events(watched: Watched, asked: Query) -> Content:
@@ -97,7 +112,7 @@ def judge(watched: Watched, asked: Query) -> Content:
     question, answer, busy = query.asked(asked), None, False
     if question is not None:
         try:
-            answer = watched.desk.answer(question)
+            answer = watched.judge.answer(question)
         except Busy:
             busy = True
     chart = None if answer is None or answer.evaluation is None else charts.estimates(answer.evaluation)

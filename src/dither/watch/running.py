@@ -7,7 +7,8 @@ from dither.live import turns
 from dither.live.taught import ShadowFacts, shadow_of
 from dither.log import Ledger, record
 from dither.ope.verdicts import Verdict
-from dither.watch.judging import Asked, Busy, Desk
+from dither.watch.desk import Busy
+from dither.watch.judging import Asked, Judge
 
 
 class BudgetRow(NamedTuple):
@@ -52,14 +53,14 @@ def _period(period: str | float | None) -> str:
     return f"each {period}" if isinstance(period, str) else f"every {period:g} s"
 
 
-def shadow(ledger: Ledger, desk: Desk) -> ShadowRow | None:
+def shadow(ledger: Ledger, judge: Judge) -> ShadowRow | None:
     """The shadow, judged beside the page; None: the ledger has none."""
     with ledger.database.reading() as connection:
         facts = shadow_of(connection)
     if facts.first is None:
         return None
     try:
-        answer = desk.answer(Asked("shadow"), wait=0)
+        answer = judge.answer(Asked("shadow"), wait=0)
     except Busy:
         return ShadowRow(facts, None)
     if answer is None:

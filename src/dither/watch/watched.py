@@ -7,11 +7,15 @@ from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
+from dither.deciding.explain import Explanation
+from dither.live.explaining import explained
 from dither.live.taught import BEGAN
 from dither.log import ArmDays, Ledger
 from dither.log.database import keeping, lessons
-from dither.watch.judging import Desk
+from dither.watch.desk import Desk
+from dither.watch.judging import Judge
 
+PATIENCE = 0.8  # seconds for which the page of a decision waits for its explanation
 AGAIN = 10.0  # what was read is shown for so many times as long as the reading took
 
 
@@ -28,7 +32,8 @@ class Watched:
     def __init__(self, home: Any, *, show_context: bool, seconds: float) -> None:
         self.show_context, self.seconds = show_context, seconds
         self.ledger = Ledger.to_read(home)
-        self.desk = Desk(self.ledger, self.bandit, seconds)
+        self.judge = Judge(self.ledger, self.bandit, seconds)
+        self._why = Desk("why")  # apart, as a replay may take long
         self._lock, self._until = threading.Lock(), 0.0
         self._summed: Summed | None = None
 
@@ -61,7 +66,12 @@ class Watched:
             raise ValueError("the ledger has no bandit: nobody has opened it with dither.Live(home, bandit=...)")
         return from_bytes(data)
 
+    def why(self, id: str) -> Explanation | None:
+        """Why the arm of a decision was shown; None: that is being computed. Raises `desk.Busy`."""
+        return self._why.answer(id, lambda: explained(self.ledger, id), wait=PATIENCE)
+
     def close(self) -> None:
         """Answer no more questions, and close the ledger."""
-        self.desk.close()
+        self.judge.close()
+        self._why.close()
         self.ledger.close()

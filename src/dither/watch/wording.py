@@ -12,7 +12,7 @@ from typing import Any
 
 import markupsafe
 
-from dither.base.errors import DASH, number
+from dither.base.errors import DASH, MINUS, number
 
 JOINERS = "\u200c\u200d"  # which scripts and pictures are made of
 UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}  # categories of characters that no eye sees
@@ -86,6 +86,16 @@ def measured(value: float, error: float) -> markupsafe.Markup:
     )
 
 
+def end(z: float | None, side: int) -> str:
+    """An end of an interval of z; None: it has none on this side."""
+    return f"{MINUS if side < 0 else ''}∞" if z is None else number(z)
+
+
+def signed(x: float | None) -> str:
+    """A number with its sign, with three figures."""
+    return DASH if x is None else f"{x:+.3g}".replace("-", MINUS)
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "plain": plain,
     "when": when,
@@ -93,6 +103,8 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "lasts": lasts,
     "count": count,
     "share": share,
+    "signed": signed,
+    "end": end,
     "measured": measured,
     "reward": reward,
     "number": number,
