@@ -11,7 +11,7 @@ from asking import Client
 from dither import ope, watch
 from dither.watch import desk as desks
 from dither.watch import judging
-from dither.watch.desk import Busy, Desk
+from dither.watch.desk import AnswerDesk, Busy
 from dither.watch.judging import Asked, Judge
 from watched_ledgers import ARMS, SCRIPT
 
@@ -162,7 +162,7 @@ def test_the_page_waits_and_then_answers(rich, monkeypatch):
 
 
 def test_an_error_is_that_of_who_asked_and_a_timeout_no_answer_that_waits():
-    desk = Desk("test")
+    desk = AnswerDesk("test")
 
     def raises():
         raise TimeoutError("of the work")

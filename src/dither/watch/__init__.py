@@ -31,8 +31,8 @@ def app(
         errors.imported(package, package, extra="watch")
     from dither.serve.guard import PAGE, Guard
     from dither.watch import application
-    from dither.watch.watched import Watched
+    from dither.watch.watched import WatchedLedger
 
     errors.positive("seconds", seconds, most=3600)
-    page = application.pages_of(Watched(home, show_context=show_context, seconds=seconds))
+    page = application.pages_of(WatchedLedger(home, show_context=show_context, seconds=seconds))
     return Guard(page, hosts=hosts, mounted=mounted, policy=PAGE, browser=True)

@@ -20,22 +20,22 @@ from dither.base import templates
 from dither.ope import verdicts
 from dither.watch import pages, query, wording
 from dither.watch.pages import Content, Query
-from dither.watch.watched import Watched
+from dither.watch.watched import WatchedLedger
 
 HERE = "dither.watch"
 PAGES = (("", "Overview"), ("arms", "Arms"), ("decisions", "Decisions"), ("judge", "Compare"), ("events", "Events"))
 STATIC = {  # name -> package, file and type
     "shell.css": ("dither.base", "shell.css", "text/css"),
     "theme.js": ("dither.base", "theme.js", "text/javascript"),
-    "watch.css": (HERE, "watch.css", "text/css"),
-    "watch.js": (HERE, "watch.js", "text/javascript"),
+    "screen.css": (HERE, "screen.css", "text/css"),
+    "screen.js": (HERE, "screen.js", "text/javascript"),
     "icon.svg": (HERE, "icon.svg", "image/svg+xml"),
     "plotly.js": ("plotly", "package_data/plotly.min.js", "text/javascript"),
 }
 _OWN_STYLE = re.compile(rb'document\.getElementById\("([0-9a-f]{64})"\)')
 
 
-def pages_of(watched: Watched) -> Starlette:
+def pages_of(watched: WatchedLedger) -> Starlette:
     """The pages over one ledger, without what says who may ask."""
     site = Site(watched)
     routes = [Route(f"/{place}", site.page(place or "overview", answer)) for place, answer in site.answers.items()]
@@ -56,7 +56,7 @@ def pages_of(watched: Watched) -> Starlette:
 class Site:
     """The pages of one ledger. Starlette calls them in threads, as they wait for the database."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: WatchedLedger) -> None:
         self._watched = watched
         self._templates = templates.environment(HERE, autoescape=True)
         said: dict[str, Callable[..., str]] = {
@@ -66,7 +66,7 @@ class Site:
             "by": verdicts.by,
         }
         self._templates.filters |= wording.FILTERS | said
-        self.answers: dict[str, Callable[[Watched, Query], Content]] = {
+        self.answers: dict[str, Callable[[WatchedLedger, Query], Content]] = {
             "": pages.overview,
             "arms": pages.arms,
             "decisions": pages.decisions,
@@ -74,7 +74,7 @@ class Site:
             "events": pages.events,
         }
 
-    def page(self, name: str, answer: Callable[[Watched, Query], Content]) -> Callable[[Request], Response]:
+    def page(self, name: str, answer: Callable[[WatchedLedger, Query], Content]) -> Callable[[Request], Response]:
         """What answers a request for a page."""
 
         def answered(request: Request) -> Response:

@@ -26,7 +26,7 @@ class _Job:
     begun: float  # by time.monotonic()
 
 
-class Desk:
+class AnswerDesk:
     """Answers questions, one after another."""
 
     def __init__(self, name: str) -> None:

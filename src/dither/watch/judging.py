@@ -14,7 +14,7 @@ from dither.log import Ledger, Logged
 from dither.log.database import fetching
 from dither.ope import evaluate
 from dither.ope.candidates import Always, CandidatePolicy, ColumnPolicy, Saved, Uniform
-from dither.watch.desk import Desk
+from dither.watch.desk import AnswerDesk
 
 WAIT = 0.4  # seconds for which a page waits
 ROWS = (1_000, 10_000, 100_000)  # how many of the latest decisions may be asked about
@@ -58,7 +58,7 @@ class Judge:
 
     def __init__(self, ledger: Ledger, bandit: Callable[[], Bandit], seconds: float) -> None:
         """bandit : what gives the bandit as it is now; seconds : after which a question has taken too long."""
-        self._ledger, self._bandit, self._seconds, self._desk = ledger, bandit, seconds, Desk("judge")
+        self._ledger, self._bandit, self._seconds, self._desk = ledger, bandit, seconds, AnswerDesk("judge")
 
     def answer(self, asked: Asked, *, wait: float = WAIT) -> JudgedAnswer | None:
         """The answer; None: it is being made. wait : at most so many seconds. Raises `desk.Busy`."""
@@ -89,14 +89,14 @@ class Judge:
                     **_interval(logged, asked),
                     on_progress=told,
                 )
-            found = dict(rows=len(logged), evaluation=evaluation)
+            outcome = dict(rows=len(logged), evaluation=evaluation)
         except TimeoutError:
-            found = dict(
+            outcome = dict(
                 words=f"This took longer than {self._seconds:g} s, and was given up. Ask about fewer decisions."
             )
         except (ValueError, LookupError, TypeError, ImportError, OSError, MemoryError) as reason:
-            found = dict(words=f"{reason}")
-        return JudgedAnswer(datetime.now(UTC), time.monotonic() - begun, **found)  # type: ignore[arg-type]
+            outcome = dict(words=f"{reason}")
+        return JudgedAnswer(datetime.now(UTC), time.monotonic() - begun, **outcome)  # type: ignore[arg-type]
 
     def _logged(self, asked: Asked) -> Logged:
         featured = asked.policy in ("greedy", "now")

@@ -6,11 +6,11 @@ from typing import Any
 
 from dither.log import ArmDay, ArmDays
 from dither.log.database import fetching
-from dither.watch import charts, happened, latest, query, running
+from dither.watch import alongside, charts, happened, latest, query
 from dither.watch.desk import Busy
 from dither.watch.judging import POLICIES, ROWS
 from dither.watch.query import Order
-from dither.watch.watched import Watched
+from dither.watch.watched import WatchedLedger
 
 DAYS: dict[str, int | None] = {"14": 14, "90": 90, "all": None}  # as the address says it -> days that are drawn
 FEW = 8  # arms, decisions and events on the overview
@@ -34,7 +34,7 @@ def _last(x: float) -> float:
     return -math.inf if math.isnan(x) else x
 
 
-def overview(watched: Watched, asked: Query) -> Content:
+def overview(watched: WatchedLedger, asked: Query) -> Content:
     """The state of what runs, and its latest days."""
     sums, text = watched.summed().days, asked.get("days", "")
     shown = text if text in DAYS else "90"
@@ -46,14 +46,14 @@ def overview(watched: Watched, asked: Query) -> Content:
         "choices": list(DAYS),
         "chosen": shown,
         "decisions": latest.decisions(watched.ledger, FEW),
-        "budgets": running.budgets(watched.ledger),
-        "shadow": running.shadow(watched.ledger, watched.judge),
+        "budgets": alongside.budgets(watched.ledger),
+        "shadow": alongside.shadow(watched.ledger, watched.judge),
         "events": events(watched, asked)["events"][:FEW],
         **table_of_arms(sums, asked, most=FEW),
     }
 
 
-def arms(watched: Watched, asked: Query) -> Content:
+def arms(watched: WatchedLedger, asked: Query) -> Content:
     """All arms, sorted as the address says."""
     return table_of_arms(watched.summed().days, asked)
 
@@ -65,7 +65,7 @@ def table_of_arms(sums: ArmDays, asked: Query, *, most: int | None = None) -> Co
     return {"arms": rows[:most], "all_arms": len(rows), "order": order, "total": sums.total()}
 
 
-def decisions(watched: Watched, asked: Query) -> Content:
+def decisions(watched: WatchedLedger, asked: Query) -> Content:
     """The latest decisions, a page of them."""
     before = query.whole(asked.get("before"))
     rows = latest.decisions(watched.ledger, before=before)
@@ -73,13 +73,13 @@ def decisions(watched: Watched, asked: Query) -> Content:
     return {"decisions": rows, "before": before, "older": older, "sought": asked.get("id", "")}
 
 
-def number_of(watched: Watched, id: str) -> int | None:
+def number_of(watched: WatchedLedger, id: str) -> int | None:
     """The number of the decision with this id; None: there is none."""
     with watched.ledger.database.reading() as connection:
         return fetching.number(connection, id)
 
 
-def decision(watched: Watched, number: int) -> Content | None:
+def decision(watched: WatchedLedger, number: int) -> Content | None:
     """Why an arm was shown; None: there is no such decision."""
     one = latest.decision(watched.ledger, number)
     if one is None:
@@ -101,13 +101,13 @@ def decision(watched: Watched, number: int) -> Content | None:
     }
 
 
-def events(watched: Watched, asked: Query) -> Content:
+def events(watched: WatchedLedger, asked: Query) -> Content:
     """What was changed while it ran."""
     with watched.ledger.database.reading() as connection:
         return {"events": happened.changes(connection)}
 
 
-def judge(watched: Watched, asked: Query) -> Content:
+def judge(watched: WatchedLedger, asked: Query) -> Content:
     """A question about another policy, and its answer where it is there."""
     question, answer, busy = query.asked(asked), None, False
     if question is not None:

@@ -12,7 +12,7 @@ from dither.live.explaining import explained
 from dither.live.taught import BEGAN
 from dither.log import ArmDays, Ledger
 from dither.log.database import keeping, lessons
-from dither.watch.desk import Desk
+from dither.watch.desk import AnswerDesk
 from dither.watch.judging import Judge
 
 PATIENCE = 0.8  # seconds for which the page of a decision waits for its explanation
@@ -26,14 +26,14 @@ class Summed(NamedTuple):
     at: datetime
 
 
-class Watched:
+class WatchedLedger:
     """A ledger that is looked at."""
 
     def __init__(self, home: Any, *, show_context: bool, seconds: float) -> None:
         self.show_context, self.seconds = show_context, seconds
         self.ledger = Ledger.to_read(home)
         self.judge = Judge(self.ledger, self.bandit, seconds)
-        self._why = Desk("why")  # apart, as a replay may take long
+        self._why = AnswerDesk("why")  # apart, as a replay may take long
         self._lock, self._until = threading.Lock(), 0.0
         self._summed: Summed | None = None
 
