@@ -12,6 +12,7 @@ from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
 from dither.features.arm_ids import id_texts, spelt
+from dither.features.records import listed
 from dither.live import taught
 from dither.log.record import ids
 
@@ -29,6 +30,11 @@ class Call(NamedTuple):
     id: Any = None
     time: Any = None
     extra: Mapping[str, Any] | None = None
+
+
+def called(context: Any, arms: Any, *more: Any) -> Call:
+    """The call, with lists in the place of what can be read once, as a decision may be made again."""
+    return Call(listed(context), listed(arms), *more)
 
 
 def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:

@@ -11,7 +11,7 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.features import Catalogue
-from dither.live import arithmetic, opening, settling, turns
+from dither.live import arithmetic, opening, requests, settling, turns
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept, Shown, ShownMany
@@ -76,7 +76,9 @@ class Live:
         whose probabilities are logged as `judged`
     explore : with `apprentice` alone, the share of choices that are uniform over the arms on offer; None: 0.1
     store : "all": the features of all arms on offer are stored; "shown": those of the arm shown alone. A reward can be
-        learnt either way; estimates by a model need all
+        learnt either way; estimates by a model need all. "records": all, and the contexts and the records of arms as
+        they were passed, so that other features can be made of them. They are personal data where contexts are: `erase`
+        finds them by their fields, and takes them
     probabilities : whether the probabilities of all arms are stored too
     budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
         ledger keeps them; other ones replace them, for the next decision of each process
@@ -223,7 +225,7 @@ class Live:
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
         return _given(self._answered([call])[0])
 
     def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
@@ -341,7 +343,7 @@ class Live:
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
         have to know which it was.
         """
-        call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
         return await self._desk.ask(call)
 
     @overload
@@ -471,9 +473,14 @@ class Live:
             settling.put_shadow(connection, shadow, learns=learns)
         self._changed()
 
-    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
-        """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`)."""
-        return self.ledger.read(rewards=rewards, since=since, until=until)
+    def read(
+        self, *, rewards: str | None = None, since: Any = None, until: Any = None, records: bool = False
+    ) -> Logged:
+        """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`).
+
+        records : whether it has the contexts and the records of arms that are kept, as `raw_context` and `raw_arms`
+        """
+        return self.ledger.read(rewards=rewards, since=since, until=until, records=records)
 
     def to_bytes(self, of: str = "bandit") -> bytes:
         """What was learnt, as `Bandit.to_bytes`. It is a function of the ledger: equal where the same was learnt.
