@@ -18,7 +18,7 @@ from dither.base import errors
 from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.live import beside, kept_requests, requests
+from dither.live import beside, kept_requests, requests, settled
 from dither.live.learner import Learner
 from dither.live.requests import Call
 from dither.live.taught import grow
@@ -94,12 +94,18 @@ class Decider:
         self._ledger, self._learner = ledger, learner
         self.shadow, self._shadow_facts = shadow, None if shadow is None else learner.stands.shadow_facts
         self._version = -1  # of what was learnt, as it is followed
+        self._first: bytes | None = None  # the bandit of these settings, as it begins
         self._learnt: tuple[int, int | None] = 0, None  # the last batch of it, and the mark of this batch
-        ruled = None if rule is None else f"{acting.RULE} {rule.explore}"
-        constants = record.constants(bandit if rule is None else None, policy=ruled)
         self._kept = kept
-        self._recorder = Recorder(kept.X, False, kept.probabilities and rule is None, False, constants)
+        self._recorder = self._recording()
         self.follow()
+
+    def _recording(self) -> Recorder:
+        """What is recorded of each decision, and of the settings with which it is made."""
+        rule, kept = self.rule, self._kept
+        ruled = None if rule is None else f"{acting.RULE} {rule.explore}"
+        constants = record.constants(self.bandit if rule is None else None, policy=ruled)
+        return Recorder(kept.X, False, kept.probabilities and rule is None, False, constants)
 
     # What was learnt
 
@@ -109,7 +115,12 @@ class Decider:
             stands = self._learner.stands
             if stands.version == self._version or stands.torn:
                 return
-            self.bandit.follow(stands.bandit)
+            if stands.first is not self._first and settled.differing(self.bandit, stands.bandit):
+                self.bandit.follow(stands.bandit, settings=True)
+                self._recorder = self._recording()
+            else:
+                self.bandit.follow(stands.bandit)
+            self._first = stands.first
             facts = stands.shadow_facts
             if facts != self._shadow_facts:  # with its bytes: in a ledger that was restored, numbers come again
                 self.shadow, self._shadow_facts = copy.deepcopy(stands.shadow), facts

@@ -11,7 +11,7 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.features import Catalogue
-from dither.live import arithmetic, opening, requests, settling, turns
+from dither.live import arithmetic, changing, opening, requests, settling, turns
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept, Shown, ShownMany
@@ -19,15 +19,30 @@ from dither.live.learner import BESIDE, Pace
 from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
-from dither.log.database import lessons
+from dither.log.database import ledger_events, lessons
 from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
+from dither.log.database.ledger_events import BanditEvent
 from dither.log.reward_rules import Answer, Many
 from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
 
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
+
+
+class NewSettings(NewTerms, total=False):
+    """What may be passed where settings change; what is left out stays as it is."""
+
+    c: Any
+    sigma: Any
+    floor: float
+    monte_carlo: int
+    lam: Any
+    discount: Any
+    half_life: Any
+    window: Any
+    budgets: Mapping[Any, Any]
 
 
 class Details(Wishes, total=False):
@@ -396,13 +411,74 @@ class Live:
         self._learner.attempt("learning", self.learn)
         return unpaid
 
-    def change(self, **new: Unpack[NewTerms]) -> None:
-        """Let other terms hold for the decisions from now on, in all processes (`log.Ledger.change`).
+    def change(self, *, bandit: Bandit | None = None, author: str | None = None, **new: Unpack[NewSettings]) -> None:
+        """Let other settings hold for the decisions from now on, in all processes: an event of the ledger.
 
-        new : horizon, default, late, reward_range; what is left out stays as it is. Decisions that are there keep their
-            terms, and a replay passes over the change
+        new : what is left out stays as it is. Settings of the policy and of the model, by the names that the algorithm
+            has for them, such as c, sigma and discount; floor and monte_carlo; budgets, all of them; and the terms of
+            rewards: horizon, default, late and reward_range (`log.Ledger.change`)
+        bandit : another bandit for the same X, in the place of single settings: any policy, any model
+        author : who changes it; None: the user of this process
+
+        What changes the policy, the floor or monte_carlo keeps what was learnt. What changes the model is learnt again:
+        the rewards that the state before the event had learnt, in the same order and as they are corrected by then. A
+        bandit= that has learnt rewards by itself begins with these, and learns those of the ledger again. The ledger
+        learns nothing again where bandit= has learnt nothing and has the same model.
+
+        A decision made after this returned knows of it, in this process and in all others. Those before keep what they
+        were made with: `replay(row.learnt)` is the bandit of each row. Other terms alone are no batch.
+
+        Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
+        cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
-        self.ledger.change(**new)
+        changing.change(self._learner, new, bandit, author=changing.author(author))
+        self._changed()
+
+    def promote(self, *, keep: bool = False, author: str | None = None) -> None:
+        """Let the shadow act, with what it has learnt: an event of the ledger. It is the bandit then.
+
+        keep : whether the bandit of before becomes the shadow, which learns as any shadow does; False: there is none
+        author : who promotes it; None: the user of this process
+
+        A shadow that learns has learnt all rewards of the ledger. One that does not begins as it was given, and learns
+        from now on.
+
+        Raises ValueError where there is no shadow, where the bandit keeps a baseline, and where the shadow cannot learn
+        the rewards that the ledger may have. Nothing has changed then.
+        """
+        changing.promote(self._learner, keep=keep, author=changing.author(author))
+        self._changed()
+
+    def rollback(self, batch: int, *, author: str | None = None) -> None:
+        """Go on from the state after an earlier batch, settings included: an event of the ledger, with a new number.
+
+        batch : as of `replay`; 0: the bandit as it began
+        author : who rolls it back; None: the user of this process
+
+        What came since is kept, with all its rewards and corrections, and `relearn` learns it again. Numbers of batches
+        never repeat. The shadow, budgets, terms and arms stay as they are.
+
+        Raises ValueError for a batch that the ledger has not, and where the bandit of that time cannot learn the
+        rewards that the ledger may have by now. Nothing has changed then.
+        """
+        changing.roll_back(self._learner, batch, author=changing.author(author))
+        self._changed()
+
+    def relearn(self, *, author: str | None = None) -> None:
+        """Learn again what was rolled back, with the settings of now: an event of the ledger.
+
+        author : who says so; None: the user of this process
+
+        All batches are learnt in their order, as if none had been left out. Where none was, nothing happens.
+        """
+        changing.learn_again(self._learner, author=changing.author(author))
+        self._changed()
+
+    def events(self) -> list[BanditEvent]:
+        """What has changed the bandit, in order: number, batch, time, author, what, details."""
+        self.ledger.committer.begun()
+        with self.ledger.database.reading() as connection:
+            return ledger_events.every(connection)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""

@@ -49,14 +49,19 @@ class Limit(NamedTuple):
 
 def settle(ledger: Ledger, budgets: Mapping[Any, Any] | None) -> None:
     """Let a ledger keep these budgets from now on; None: those that it has."""
-    if budgets is None:
-        return
+    if budgets is not None:
+        with ledger.holding() as connection:
+            put(connection, budgets)
+
+
+def put(connection: Any, budgets: Mapping[Any, Any]) -> dict[str, Any]:
+    """The budgets of a ledger from now on; -> how it keeps them."""
     new = described(checked(budgets))
-    with ledger.holding() as connection:
-        lessons.hold(connection)
-        if new != keeping.settings(connection).get(BUDGETS, {}):
-            keeping.put(connection, BUDGETS, new)
-            lessons.changed(connection)
+    lessons.hold(connection)
+    if new != keeping.settings(connection).get(BUDGETS, {}):
+        keeping.put(connection, BUDGETS, new)
+        lessons.changed(connection)
+    return new
 
 
 class Turns:

@@ -117,6 +117,18 @@ batches = sa.Table(
     sa.Column("arithmetic", sa.Text),  # that taught it (`base.compiled`); null: NumPy, by an older dither
 )
 
+events = sa.Table(  # of the bandit (`ledger_events`): each is a batch, from which on the bandit is another one
+    PREFIX + "events",
+    metadata,
+    sa.Column("number", Whole, primary_key=True, autoincrement=False),
+    sa.Column("batch", Whole, nullable=False, unique=True),
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("what", sa.Text, nullable=False),
+    sa.Column("details", sa.Text, nullable=False),  # JSON
+    sa.Column("bytes", Bytes),  # the bandit from there on, as it begins; null: it begins as one before
+)
+
 snapshots = sa.Table(
     PREFIX + "snapshots",
     metadata,
