@@ -29,6 +29,7 @@ from dither.log.troubles import Trouble
 
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
+Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
 
 
 class NewSettings(NewTerms, total=False):
@@ -203,9 +204,9 @@ class Live:
     @overload
     def choose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
     @overload
-    def choose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    def choose(self, context: One, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
-    def choose(self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    def choose(self, context: One = None, *, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
     def choose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
     @overload
@@ -229,7 +230,9 @@ class Live:
         """Choose an arm, and store the decision before it is returned.
 
         context : X, as for `Bandit.choose`; or, with a catalogue or with features, the context as they take it
-        arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X
+        arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X. Or
+            id -> record: beside a catalogue what counts in this request alone, and the catalogue has the other fields
+            (None: all of them); for features without a catalogue the whole record
         values : as for `Bandit.choose`, in the order of the arms; they are kept in the column `values`
         minimum : as for `Bandit.choose`, or id -> least probability; kept in the column `minimum`
         baseline : as for `Bandit.choose`, or the id. Its position among the arms on offer is kept in the column
@@ -322,11 +325,9 @@ class Live:
     @overload
     async def achoose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
     @overload
-    async def achoose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    async def achoose(self, context: One, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
-    async def achoose(
-        self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]
-    ) -> "ShownById": ...
+    async def achoose(self, context: One = None, *, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
     async def achoose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
     @overload
