@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
+from dither.deciding.explain import Explanation
 from dither.features import Catalogue
-from dither.live import arithmetic, changing, opening, requests, settling, turns
+from dither.live import arithmetic, changing, explaining, opening, requests, settling, turns
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept, Shown, ShownMany
@@ -151,6 +152,7 @@ class Live:
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
+        self._load: dict[str, Any] = load
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
@@ -592,6 +594,19 @@ class Live:
             with self.ledger.database.reading() as connection:
                 bandit.kept = self._turns.recount(connection)
         return bandit
+
+    def explain(self, id: str | int) -> Explanation:
+        """Why the arm of a decision was shown: what each arm's mean is made of, and which chance chose (docs/live.md).
+
+        id : of a decision of the ledger, by whatever process, however old
+
+        It is a function of the ledger: the bandit as it was at the decision is asked again. A recent decision takes
+        milliseconds, since it starts from the last snapshot. One that is older than the oldest snapshot takes a replay.
+        What cannot be known is said in `unknown`.
+
+        Raises LookupError for an id that no decision has.
+        """
+        return explaining.explained(self.ledger, id, **self._load)
 
     @property
     def batch(self) -> int:
