@@ -14,7 +14,7 @@ from typing import Any
 from dither.base import errors
 from dither.deciding.budget import of_description
 from dither.live import metrics, status_words
-from dither.live.taught import BEGAN
+from dither.live.course import BEGAN
 from dither.live.turns import BUDGETS, Limit
 from dither.log import ArmDay, ArmDays, Ledger, record
 from dither.log.database import days, spending, standing
