@@ -414,28 +414,40 @@ class Ledger:
             self.database.erased()
         return erased
 
-    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
+    def read(
+        self, *, rewards: str | None = None, since: Any = None, until: Any = None, records: bool = False
+    ) -> Logged:
         """The decisions with the rewards that count, as `dither.log.read` gives them.
 
         rewards : the rule for several rewards of a decision; None: that of the ledger. By another rule `reward_range`
             is not known
         since, until : times: the decisions from the first on and before the second, with all rewards of theirs; None:
             from the first one, or to the last one
+        records : whether the log gets the columns `raw_context` and `raw_arms`, JSON of the context and of the records
+            of the arms on offer, where `dither.Live` keeps them (`store="records"`); null for a decision without
 
         Raises ValueError for a ledger without decisions.
         """
         from dither.log.database import fetching
 
-        return self.logged(fetching.within(record.span(since, until)), rewards=rewards)
+        errors.true_or_false("records", records)
+        return self.logged(fetching.within(record.span(since, until)), rewards=rewards, records=records)
 
-    def logged(self, which: "fetching.Which", *, rewards: str | None = None, leave: Collection[str] = ()) -> Logged:
-        """The decisions that fulfil all conditions, as `read` gives them; it says what is raised.
+    def logged(
+        self,
+        which: "fetching.Which",
+        *,
+        rewards: str | None = None,
+        leave: Collection[str] = (),
+        records: bool = False,
+    ) -> Logged:
+        """The decisions that fulfil all conditions, as `read` gives them; it says what the others mean.
 
         leave : columns that are not read, and are null, as features take most of the time and of the memory
         """
         if rewards is not None:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
-        decisions, events, about = self.frames(which, leave=leave)
+        decisions, events, about = self.frames(which, leave=leave, records=records)
         if decisions.height == 0:
             when = " in this span of time" * bool(which)
             raise ValueError(
@@ -461,16 +473,18 @@ class Ledger:
         with self.database.reading() as connection, fetching.uncollected():
             return days.read(connection, self.database, record.span(since, until))
 
-    def frames(self, which: "fetching.Which" = (), *, leave: Collection[str] = ()) -> tuple[Any, Any, dict[str, Any]]:
+    def frames(
+        self, which: "fetching.Which" = (), *, leave: Collection[str] = (), records: bool = False
+    ) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
 
-        which : conditions on the decisions; leave : columns of theirs that are not read
+        which : conditions on the decisions; leave : columns of theirs that are not read; records : as for `read`
         """
         from dither.log.database import fetching, keeping, reward_terms
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self.database, which, leave=leave))
+            parts = list(fetching.decisions(connection, self.database, which, leave=leave, records=records))
             events = fetching.events(connection, self.database, which)
             limits = reward_terms.ranges(connection, *which)
             about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
@@ -478,7 +492,7 @@ class Ledger:
         events = storage.renumbered(events, decisions.select("id", number="__decision"))
         return decisions.drop("__decision"), events, {"rewards": self.rewards} | about
 
-    def export(self, folder: Any) -> list[Path]:
+    def export(self, folder: Any, *, records: bool = False) -> list[Path]:
         """Write all of it to Parquet, a folder for each day (UTC) in which decisions were made; -> these folders.
 
         `dither.log.read(folder)` reads all days, and each of them alone. Only days of which something has changed since
@@ -486,12 +500,15 @@ class Ledger:
         ledger was restored since or is another one, or where this process may only read. The days take their places
         together, so who reads at that time has the old log or the new one.
 
+        records : whether contexts and records of arms are written too, as for `read`. `take_over` takes them
+
         Raises ValueError while another export writes into the folder, and for a folder with days that this ledger has
         not.
         """
         from dither.log import archive
 
-        return archive.export(self, address.local(folder))
+        errors.true_or_false("records", records)
+        return archive.export(self, address.local(folder), records=records)
 
     def take_over(self, folder: Any) -> int:
         """Enter the decisions and rewards of a folder that `Log` or `export` wrote; -> how many decisions are new.

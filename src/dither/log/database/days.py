@@ -51,7 +51,7 @@ class Numbers(NamedTuple):
         late = list[Any]()
         for some in _pieces(self.gaps, TOGETHER // 2):
             late += connection.execute(fields.where(sa.or_(*(column.between(*gap) for gap in some))).order_by(column))
-        return late + list(connection.execute(fields.where(column > self.last).order_by(column).limit(most)))
+        return [*late, *connection.execute(fields.where(column > self.last).order_by(column).limit(most)).all()]
 
     def and_these(self, numbers: list[int]) -> "Numbers":
         """With other rows, in order."""
@@ -154,7 +154,7 @@ def _advance(connection: sa.Connection, summed: Summed, most: int) -> tuple[Summ
 
 
 def _contribute(
-    connection: sa.Connection, part: summing.Batched, rows: list[Any], which: Numbers | None = None
+    connection: sa.Connection, part: summing.Batched, rows: Sequence[Any], which: Numbers | None = None
 ) -> None:
     """Add decisions, with those of their events that are in the sums; None: with all."""
     if not rows:
@@ -163,13 +163,15 @@ def _contribute(
     events = _events(connection, [row[0] for row in rows])
     for row in rows:
         mine = events.get(row[0], ())
-        part.take(row, summing.came(mine if which is None else [one for one in mine if which.has(one.seq)], agreed))
+        if which is not None and mine:
+            mine = [one for one in mine if which.has(one[1])]
+        part.take(row, summing.came(mine, agreed))
 
 
-def _all(connection: sa.Connection, which: Any) -> Iterator[list[Any]]:
+def _all(connection: sa.Connection, which: Any) -> Iterator[Sequence[Any]]:
     """Decisions in the order of their numbers, in pieces."""
     fields, at = sa.select(*summing.DECISION).where(*which).order_by(_DECISION.number).limit(ROWS), 0
-    while rows := list(connection.execute(fields.where(_DECISION.number > at))):
+    while rows := connection.execute(fields.where(_DECISION.number > at)).all():
         yield rows
         at = rows[-1][0]
 
@@ -192,7 +194,7 @@ def _events(connection: sa.Connection, numbers: list[int]) -> dict[int, list[Any
     else:
         parts = [_REWARD.decision.in_(some) for some in _pieces(numbers, TOGETHER)]
     for which in parts:
-        for row in connection.execute(fields.where(which)):
+        for row in connection.execute(fields.where(which)).all():
             events[row[0]].append(row)
     return events
 
