@@ -14,6 +14,7 @@ TURNED = "abc\u202egnp.exe"  # is read as abcexe.png
 LONG = "x" * 900
 QUOTED = """a"b'c&d{{7*7}}</td>"""
 ARMS = ["spring", "new-in", SCRIPT, TURNED, LONG, QUOTED]
+AUTHOR = "<b onclick=alert(3)>ops</b>"
 NOTE = "<img src=x onerror=alert(2)>"
 DAY = timedelta(days=1)
 MIDNIGHT = datetime(2026, 11, 30, tzinfo=UTC)
@@ -46,7 +47,8 @@ def rich(home, *, seed=0):
             rewards = np.clip(worth[places] + 0.1 * rng.normal(size=EACH), 0, 1)[paid]
             live.reward(list(shown.id[paid]), rewards, time=time + timedelta(hours=1))
             ids += list(shown.id)
-        live.ledger.change(horizon=7200)
+        live.change(horizon=7200)
+        live.change(c=0.5, author=AUTHOR)
     return ids
 
 

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from datetime import date, timedelta
 
+import numpy as np
 import pytest
 
 import dither
@@ -16,7 +17,7 @@ import watched_ledgers
 from asking import Client
 from dither import live, watch
 from dither.watch import charts, query, watched, wording
-from watched_ledgers import ARMS, LONG, NOTE, QUOTED, SCRIPT, TURNED
+from watched_ledgers import ARMS, AUTHOR, LONG, NOTE, QUOTED, SCRIPT, TURNED
 
 PLACES = ["/", "/?days=14", "/arms", "/arms?sort=value", "/decisions", "/decisions/3", "/judge", "/events"]
 
@@ -94,9 +95,9 @@ def test_what_was_decided_and_earned_is_there(page, rich):
     with dither.log.Ledger(rich[0]) as ledger:
         logged = ledger.read()
     text = Parsed(page.get("/").text).text
-    assert "Decisions 290 10 on the latest day" in text
+    assert "Decisions 290 the latest" in text
     mean = logged.r[~(logged.r != logged.r)].mean()
-    assert f"Reward a decision {wording.reward(mean)} 285 have a reward" in text
+    assert f"Reward a decision {wording.reward(mean)} 285 have a reward, 5 wait" in text
     table = rows(page.get("/arms").text, "Arms")[1:]
     assert [row[0] for row in table] != sorted(row[0] for row in table)
     shown = [logged.arm_ids()[i][a] for i, a in enumerate(logged.a)]
@@ -304,10 +305,36 @@ def test_a_ledger_that_is_gone_is_said(tmp_path):
     assert "cannot be read now" in answer.text
 
 
-def test_events_name_what_was_changed(page):
-    text = Parsed(page.get("/events").text).text
-    assert "terms of rewards" in text
-    assert "horizon: 7200" in text
+def test_events_name_what_was_changed_by_whom(page):
+    text = page.get("/events").text
+    latest, terms = rows(text, "Events")[1:]
+    assert (latest[1], latest[3], latest[4]) == ("change", AUTHOR, "30")  # after 29 days with a batch each
+    assert "0.5" in latest[2]
+    assert terms[1] == "terms of rewards"
+    assert "horizon: 7200" in terms[2]
+    assert "<b onclick" not in text
+    # seen red: `author` shown by `| safe`
+
+
+def test_warnings_of_the_ledger_stand_above_everything(page, tmp_path):
+    assert "Nothing needs to be looked at." in Parsed(page.get("/").text).text
+    home = tmp_path / "late.db"
+    with dither.Live(home, bandit=dither.LinFP(dim=3, floor=0.1), horizon=60, default=0.0) as late:
+        late.choose(np.eye(3), time="2026-01-01")
+    with dither.log.Ledger.to_read(home) as ledger:
+        (warning,) = live.status.of(ledger).warnings
+    text = Client(watch.app(home)).get("/").text
+    assert f"{warning}." in Parsed(text).text
+    assert "Nothing needs to be looked at." not in text
+    # seen red: the warnings left out
+
+
+def test_budgets_say_what_is_spent_now(rich, monkeypatch):
+    table = rows(Client(watch.app(rich[0])).get("/").text, "Budgets")[1:]
+    with dither.log.Ledger(rich[0]) as ledger:
+        logged = ledger.read()
+    shown = sum(logged.arm_ids()[i][a] == "spring" for i, a in enumerate(logged.a))
+    assert [row[2:] for row in table] == [["0", "40", "each day"], [str(shown), "1000", "for ever"]]
 
 
 def test_words_by_hand():

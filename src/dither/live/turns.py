@@ -21,7 +21,7 @@ from dither.base import errors
 from dither.deciding import one_arm
 from dither.deciding import request as of_request
 from dither.deciding.baseline import RoundSums, position
-from dither.deciding.budget import Budget, Budgets, checked, described, of_description
+from dither.deciding.budget import Budgets, checked, described, of_description
 from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.live import beside, requests
@@ -30,7 +30,6 @@ from dither.live.requests import Call
 from dither.log import Ledger, record, schema
 from dither.log.database import keeping, lessons, spending
 from dither.log.database.committing import Deciding, Entering
-from dither.log.database.home import Home
 
 BUDGETS = "budgets"  # the setting that holds them
 _ROUNDING = 1e-12  # a sum of costs may be above the budget by this share of it
@@ -65,22 +64,6 @@ def put(connection: Any, budgets: Mapping[Any, Any]) -> dict[str, Any]:
     return new
 
 
-def _limit(budget: Budget) -> Limit:
-    return Limit(budget.ticks, budget.most * (1 + _ROUNDING))
-
-
-def budgets_of(connection: Any) -> Budgets:
-    """The budgets that a ledger has."""
-    return of_description(keeping.settings(connection).get(BUDGETS, {}))
-
-
-def spent_of(connection: Any, home: Home, limited: Budgets, now: int) -> dict[str, tuple[float, ...]]:
-    """Id -> what is spent of each of its budgets, in the period in which a time lies, in microseconds since 1970."""
-    places = {arm: tuple(_limit(one).place(now) for one in several) for arm, several in limited.items()}
-    amounts = spending.spent(connection, home, {place for several in places.values() for place in several})
-    return {arm: tuple(amounts.get((arm, place), 0.0) for place in several) for arm, several in places.items()}
-
-
 class Turns:
     """Decides inside the transaction that stores the decision, where something is shared by all processes."""
 
@@ -93,8 +76,11 @@ class Turns:
     def look(self) -> None:
         """Take the budgets that the ledger has by now."""
         with self._home.reading() as connection:
-            self.budgets = budgets_of(connection)
-        self._limits = {arm: tuple(map(_limit, several)) for arm, several in self.budgets.items()}
+            self.budgets: Budgets = of_description(keeping.settings(connection).get(BUDGETS, {}))
+        self._limits = {
+            arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
+            for arm, several in self.budgets.items()
+        }
         # whether decisions depend on those of others
         self.needed = bool(self.budgets) or self.decider.bandit.baseline is not None
 
@@ -158,8 +144,14 @@ class Turns:
 
     def spent(self, now: Any = None) -> dict[str, tuple[float, ...]]:
         """Id -> what is spent of each of its budgets, in the period in which the time `now` lies."""
+        at = record.micros(schema.moment(now))
+        places = {limit.place(at) for several in self._limits.values() for limit in several}
         with self._home.reading() as connection:
-            return spent_of(connection, self._home, self.budgets, record.micros(schema.moment(now)))
+            amounts = spending.spent(connection, self._home, places)
+        return {
+            arm: tuple(amounts.get((arm, limit.place(at)), 0.0) for limit in several)
+            for arm, several in self._limits.items()
+        }
 
     # The rounds of a baseline
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from dither.log import record
-from dither.log.database import sql_tables
+from dither.log.database import ledger_events, sql_tables
 
 MOST = 200
 
@@ -24,8 +24,13 @@ class Happened(NamedTuple):
 
 def changes(connection: sa.Connection, most: int = MOST) -> list[Happened]:
     """The latest changes, at most so many, the newest first."""
-    every = [*_terms(connection, most), *_arms(connection, most), *_erasures(connection, most)]
+    every = [*_events(connection), *_terms(connection, most), *_arms(connection, most), *_erasures(connection, most)]
     return sorted(every, key=lambda one: one.time, reverse=True)[:most]
+
+
+def _events(connection: sa.Connection) -> list[Happened]:
+    rows = ledger_events.every(connection)
+    return [Happened(one.time, one.what, _words(one.details), one.author, one.batch) for one in rows]
 
 
 def _latest(connection: sa.Connection, table: sa.Table, most: int) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from dither.log import ArmDay, ArmDays
 from dither.log.database import fetching
-from dither.watch import alongside, charts, happened, latest, query
+from dither.watch import charts, happened, latest, query, shadowing
 from dither.watch.desk import Busy
 from dither.watch.judging import POLICIES, ROWS
 from dither.watch.query import Order
@@ -36,7 +36,8 @@ def _last(x: float) -> float:
 
 def overview(watched: WatchedLedger, asked: Query) -> Content:
     """The state of what runs, and its latest days."""
-    sums, text = watched.summed().days, asked.get("days", "")
+    seen, text = watched.status(), asked.get("days", "")
+    sums = seen.days
     shown = text if text in DAYS else "90"
     days = charts.whole_days(sums.by_day(), most=DAYS[shown])
     drawn = [charts.reward(days), charts.traffic(days), charts.shares(sums, days), charts.exploration(days)]
@@ -46,8 +47,8 @@ def overview(watched: WatchedLedger, asked: Query) -> Content:
         "choices": list(DAYS),
         "chosen": shown,
         "decisions": latest.decisions(watched.ledger, FEW),
-        "budgets": alongside.budgets(watched.ledger),
-        "shadow": alongside.shadow(watched.ledger, watched.judge),
+        "seen": seen,
+        "shadow": shadowing.shadow(watched.ledger, watched.judge),
         "events": events(watched, asked)["events"][:FEW],
         **table_of_arms(sums, asked, most=FEW),
     }
@@ -55,7 +56,7 @@ def overview(watched: WatchedLedger, asked: Query) -> Content:
 
 def arms(watched: WatchedLedger, asked: Query) -> Content:
     """All arms, sorted as the address says."""
-    return table_of_arms(watched.summed().days, asked)
+    return table_of_arms(watched.status().days, asked)
 
 
 def table_of_arms(sums: ArmDays, asked: Query, *, most: int | None = None) -> Content:
@@ -116,7 +117,7 @@ def judge(watched: WatchedLedger, asked: Query) -> Content:
         except Busy:
             busy = True
     chart = None if answer is None or answer.evaluation is None else charts.estimates(answer.evaluation)
-    ids = [str(arm.arm) for arm in watched.summed().days.by_arm()]
+    ids = [str(arm.arm) for arm in watched.status().days.by_arm()]
     return {
         "policies": POLICIES,
         "rows": ROWS,

@@ -2,28 +2,20 @@
 
 import threading
 import time
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from dither.bandit.bandit import Bandit
-from dither.bandit.restoring import from_bytes
 from dither.deciding.explain import Explanation
+from dither.live import past, status
 from dither.live.explaining import explained
-from dither.live.taught import BEGAN
-from dither.log import ArmDays, Ledger
-from dither.log.database import keeping, lessons
+from dither.live.status import Status
+from dither.log import Ledger
+from dither.log.database import lessons
 from dither.watch.desk import AnswerDesk
 from dither.watch.judging import Judge
 
 PATIENCE = 0.8  # seconds for which the page of a decision waits for its explanation
 AGAIN = 10.0  # what was read is shown for so many times as long as the reading took
-
-
-class Summed(NamedTuple):
-    """The sums of a ledger, and when they were read."""
-
-    days: ArmDays
-    at: datetime
 
 
 class WatchedLedger:
@@ -35,7 +27,7 @@ class WatchedLedger:
         self.judge = Judge(self.ledger, self.bandit, seconds)
         self._why = AnswerDesk("why")  # apart, as a replay may take long
         self._lock, self._until = threading.Lock(), 0.0
-        self._summed: Summed | None = None
+        self._seen: Status | None = None
 
     @property
     def where(self) -> str:
@@ -48,23 +40,19 @@ class WatchedLedger:
         file = self.ledger.database.file
         return file.stem if file is not None else self.where.rsplit("/", 1)[-1].partition("?")[0] or self.where
 
-    def summed(self) -> Summed:
-        """The sums by day and arm. A ledger that is long to read is not read for every page (`AGAIN`)."""
+    def status(self) -> Status:
+        """How the ledger stands. One that is long to read is not read for every page (`AGAIN`)."""
         with self._lock:
-            if self._summed is None or time.monotonic() > self._until:
+            if self._seen is None or time.monotonic() > self._until:
                 begun = time.monotonic()
-                self._summed = Summed(self.ledger.days(), datetime.now(UTC))
+                self._seen = status.of(self.ledger)
                 self._until = time.monotonic() + AGAIN * (time.monotonic() - begun)
-            return self._summed
+            return self._seen
 
     def bandit(self) -> Bandit:
-        """The bandit as its latest snapshot has it. Raises ValueError where the ledger has no bandit."""
+        """The bandit as it is now. Raises ValueError where the ledger has none."""
         with self.ledger.database.reading() as connection:
-            snapshot = lessons.snapshot(connection, after=-1)
-            data = keeping.data(connection, BEGAN) if snapshot is None else bytes(snapshot.bytes)
-        if data is None:
-            raise ValueError("the ledger has no bandit: nobody has opened it with dither.Live(home, bandit=...)")
-        return from_bytes(data)
+            return past.state(connection, lessons.last(connection), {}).bandit
 
     def why(self, id: str) -> Explanation | None:
         """Why the arm of a decision was shown; None: that is being computed. Raises `desk.Busy`."""

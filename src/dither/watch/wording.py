@@ -73,6 +73,13 @@ def interval(low: float | None, high: float | None) -> str:
     return DASH if any(e is None or math.isnan(e) for e in ends) else f"{number(low)} to {number(high)}"
 
 
+def period(length: str | float | None) -> str:
+    """The period of a budget."""
+    if length is None:
+        return "for ever"
+    return f"each {length}" if isinstance(length, str) else f"every {length:g} s"
+
+
 def measured(value: float, error: float) -> markupsafe.Markup:
     """A value and its standard error, with the digits that the error justifies."""
     if math.isnan(value):
@@ -108,4 +115,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "measured": measured,
     "reward": reward,
     "number": number,
+    "period": period,
 }
