@@ -380,8 +380,10 @@ class Learner:
             )
         erasure, facts = lessons.erasure(connection, changes.erased), shadow_of(connection)
         anew, self._erasure = anew or erasure != self._erasure, erasure
-        if anew or facts != self.stands.shadow_facts:
+        if anew:
             self.stands.take(facts)
+        elif facts != self.stands.shadow_facts:
+            self.stands.replace_shadow(facts)
         return anew
 
     def _tell_of_another(self) -> None:
@@ -436,7 +438,7 @@ class Learner:
         So it is where an event has made another course of it.
         """
         way = course.at(ledger_events.every(connection), to)
-        if not self.stands.course.leads(way, self.stands.batch):
+        if not self.stands.course.leads(way, self.stands.batch) and not self.stands.promoted(connection, way):
             self._back_to(connection, to, way)
         while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
             self._back_to(connection, first - 1, way)

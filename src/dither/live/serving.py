@@ -17,6 +17,7 @@ from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept, Shown, ShownMany
 from dither.live.learner import BESIDE, Pace
+from dither.live.new_settings import NewSettings
 from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
@@ -25,26 +26,11 @@ from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.database.ledger_events import BanditEvent
 from dither.log.reward_rules import Answer, Many
-from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
 
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
-
-
-class NewSettings(NewTerms, total=False):
-    """What may be passed where settings change; what is left out stays as it is."""
-
-    c: Any
-    sigma: Any
-    floor: float
-    monte_carlo: int
-    lam: Any
-    discount: Any
-    half_life: Any
-    window: Any
-    budgets: Mapping[Any, Any]
 
 
 class Details(Wishes, total=False):
@@ -434,8 +420,8 @@ class Live:
         Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
         cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
-        changing.change(self._learner, new, bandit, author=changing.author(author))
-        self._changed()
+        if changing.change(self._learner, new, bandit, author=changing.author(author)):
+            self._changed()
 
     def promote(self, *, keep: bool = False, author: str | None = None) -> None:
         """Let the shadow act, with what it has learnt: an event of the ledger. It is the bandit then.
