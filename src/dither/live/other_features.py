@@ -135,7 +135,7 @@ def _completed(connection: Any, features: Features, arms: Mapping[Any, Any] | No
     events, given = arm_events.since(connection).events, {str(id): one for id, one in (arms or {}).items()}
     known = {event.id for event in events}
     if odd := sorted(given.keys() - known):
-        raise errors.unknown("arm in arms=", odd[0], names=sorted(known))
+        raise errors.unknown("arm", odd[0], names=sorted(known))
     whole, changed = [], []
     for event in events:
         after = event
