@@ -63,10 +63,8 @@ def test_a_column_means_what_its_kind_makes_of_a_value(field, kind, lost):
 
 
 def test_a_field_that_changes_sides_is_another_one():
-    old = dither.Features(context={"x": "numeric"}, arm={"y": Numeric(mean=0, scale=1)}, cross=()).fit(
-        [{"x": 1}, {"x": 2}]
-    )
-    new = dither.Features(context={"y": Numeric(mean=0, scale=1)}, arm={"x": old.context["x"]}, cross=())
+    one = Numeric(mean=0, scale=1)
+    old, new = (dither.Features(context={a: one}, arm={b: one}, cross=()) for a, b in ("xy", "yx"))
     assert names(old, new) == {"intercept"}
     assert not carried.enough(carried.places(old, new), new)
     assert carried.enough(carried.places(old, old), old)
