@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
+from dither.deciding.explain import Explanation
 from dither.features import Catalogue, Features
-from dither.live import arithmetic, changing, opening, requests, settling, turns
+from dither.live import arithmetic, changing, explaining, opening, requests, settling, turns
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept, Shown, ShownMany
@@ -29,6 +30,7 @@ from dither.log.troubles import Trouble
 
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
+Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
 
 
 class NewSettings(NewTerms, total=False):
@@ -150,6 +152,7 @@ class Live:
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
+        self._load: dict[str, Any] = load
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
@@ -203,9 +206,9 @@ class Live:
     @overload
     def choose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
     @overload
-    def choose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    def choose(self, context: One, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
-    def choose(self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    def choose(self, context: One = None, *, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
     def choose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
     @overload
@@ -229,7 +232,9 @@ class Live:
         """Choose an arm, and store the decision before it is returned.
 
         context : X, as for `Bandit.choose`; or, with a catalogue or with features, the context as they take it
-        arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X
+        arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X. Or
+            id -> record: beside a catalogue what counts in this request alone, and the catalogue has the other fields
+            (None: all of them); for features without a catalogue the whole record
         values : as for `Bandit.choose`, in the order of the arms; they are kept in the column `values`
         minimum : as for `Bandit.choose`, or id -> least probability; kept in the column `minimum`
         baseline : as for `Bandit.choose`, or the id. Its position among the arms on offer is kept in the column
@@ -322,11 +327,9 @@ class Live:
     @overload
     async def achoose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
     @overload
-    async def achoose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    async def achoose(self, context: One, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
-    async def achoose(
-        self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]
-    ) -> "ShownById": ...
+    async def achoose(self, context: One = None, *, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
     async def achoose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
     @overload
@@ -620,6 +623,19 @@ class Live:
             with self.ledger.database.reading() as connection:
                 bandit.kept = self._turns.recount(connection)
         return bandit
+
+    def explain(self, id: str | int) -> Explanation:
+        """Why the arm of a decision was shown: what each arm's mean is made of, and which chance chose (docs/live.md).
+
+        id : of a decision of the ledger, by whatever process, however old
+
+        It is a function of the ledger: the bandit as it was at the decision is asked again. A recent decision takes
+        milliseconds, since it starts from the last snapshot. One that is older than the oldest snapshot takes a replay.
+        What cannot be known is said in `unknown`.
+
+        Raises LookupError for an id that no decision has.
+        """
+        return explaining.explained(self.ledger, id, **self._load)
 
     @property
     def batch(self) -> int:

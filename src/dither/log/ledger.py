@@ -17,6 +17,7 @@ import numpy as np
 from dither.base import errors, forks
 from dither.deciding.answers import Decision, Decisions
 from dither.log import address, flushing, record, reward_rules, schema, stated, storage, terms
+from dither.log.arm_days import ArmDays
 from dither.log.logged import Logged
 from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
 from dither.log.reward_rules import Answer, Many, id_text
@@ -105,6 +106,25 @@ class Ledger:
         self._facts: dict[str, tuple[str, ...]] = {}  # "names" of the features, and ids of the "slots"
         self.look()
         forks.tell(self)
+
+    @classmethod
+    def to_read(cls, home: Any) -> "Ledger":
+        """The ledger of a home that is there, to read it alone: a file or a URL, also while others write to it.
+
+        Nothing is made, migrated or locked, and all that writes raises PermissionError.
+
+        Raises FileNotFoundError where there is no ledger; ValueError for None, for a file that is no ledger and for one
+        of another version of dither, with the cure; OSError where it cannot be read.
+        """
+        needed()
+        from dither.log.database import home as homes
+
+        database = homes.Home(home, looks=True)
+        try:
+            return cls(database)
+        except BaseException:
+            database.close()
+            raise
 
     @property
     def rewards(self) -> str:
@@ -432,6 +452,21 @@ class Ledger:
         frame = storage.join(decisions, events, rule=rewards or self.rewards)
         span = schema.of_ends(about["reward_range"]) if rewards in (None, self.rewards) else None
         return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots, reward_range=span)
+
+    def days(self, *, since: Any = None, until: Any = None) -> ArmDays:
+        """What decisions and rewards add up to, by day (UTC) and arm, as the ledger is now (`arm_days.ArmDay`).
+
+        since, until : times: of the days from that of the first on, and before the second; None: from the first one, or
+            to the last one
+
+        The sums are exact: those of the rows that `read` gives. A ledger that a `Live` learns from keeps them, so a
+        long one is read at once; any other one is summed here, some seconds for a million decisions.
+        """
+        from dither.log.database import days, fetching
+
+        self.committer.begun()
+        with self.database.reading() as connection, fetching.uncollected():
+            return days.read(connection, self.database, record.span(since, until))
 
     def frames(
         self, span: Span = WHOLE, *, records: bool = False, features: str = "now"

@@ -46,8 +46,8 @@ _RENEW = (
 )
 _CHECK = sa.select(*_STANDING).where(_MINE).with_for_update(of=sql_tables.lease)
 _NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
-_ARITHMETIC = sa.func.coalesce(_BATCH.arithmetic, sa.literal_column(f"'{compiled.NUMPY}'"))  # an older dither had one
-_ABOUT = sa.select(_BATCH.slots, MARK, _ARITHMETIC).where(_BATCH.number == sa.bindparam("number_"))
+ARITHMETIC = sa.func.coalesce(_BATCH.arithmetic, sa.literal_column(f"'{compiled.NUMPY}'"))  # an older dither had one
+_ABOUT = sa.select(_BATCH.slots, MARK, ARITHMETIC).where(_BATCH.number == sa.bindparam("number_"))
 
 
 def _teaches(rewards: Any) -> sa.ColumnElement[bool]:
@@ -241,8 +241,8 @@ def number(connection: sa.Connection, home: Home, fence: int, batch: int, rows: 
 def taught_by(connection: sa.Connection, *, upto: int) -> list[TaughtBy]:
     """Which arithmetics have taught the batches up to one, by the first batch of each."""
     first = sa.func.min(_BATCH.number)
-    fields = sa.select(_ARITHMETIC, sa.func.count(), first, sa.func.max(_BATCH.number))
-    fields = fields.where(_BATCH.number <= upto).group_by(_ARITHMETIC).order_by(first)
+    fields = sa.select(ARITHMETIC, sa.func.count(), first, sa.func.max(_BATCH.number))
+    fields = fields.where(_BATCH.number <= upto).group_by(ARITHMETIC).order_by(first)
     return [TaughtBy(*row) for row in connection.execute(fields)]
 
 
