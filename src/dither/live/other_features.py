@@ -141,9 +141,9 @@ def _completed(connection: Any, features: Features, arms: Mapping[Any, Any] | No
         after = event
         if event.record is not None and event.id in given:
             more = records.record(given[event.id], f"arm {event.id!r}")
-            names = [name for name in features.arm if name not in event.record and name in more]
-            plain = records.plain(more, names, what=f"arm {event.id!r}", absent="error")
-            after = event._replace(record=event.record | plain)
+            new = {name: kind for name, kind in features.arm.items() if name not in event.record and name in more}
+            read = records.table(more, list(new), what=f"arm {event.id!r}", optional=frozenset())
+            after = event._replace(record=event.record | records.plain(read, new, what=f"arm {event.id!r}"))
         whole.append(after)
         if after != event:
             changed.append(after)

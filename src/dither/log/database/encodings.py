@@ -102,7 +102,7 @@ class Encoder:
 
     def __init__(self, number: int, every: dict[int, Features]) -> None:
         """number : the version; every : all of them, by version"""
-        self.number, self.features = number, every[number]
+        self.number, self.features = number, every[number].silent()
         self._every, self._places, self._arms = every, dict[int, np.ndarray | None](), ArmsOfCatalogue()
 
     def lesson(self, connection: sa.Connection, x: bytes | None, values: Sequence[Any]) -> bytes | None:
