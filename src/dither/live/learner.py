@@ -74,7 +74,10 @@ class Learner:
         self.lock = threading.RLock()
         with self.ledger.database.reading() as connection:
             self.stands, self._changes = Taught(connection, self.load), _NOTHING
-        self._origin = _digest(self.stands.first)  # of what the ledger began with
+            self._origin = _digest(self.stands.first)  # of what the ledger began with
+            way = course.at(ledger_events.every(connection), lessons.last(connection))
+            if way.features:  # whoever opens the ledger passes a bandit and a catalogue with those of now
+                self.stands.begin(connection, way)
         self._erasure: tuple[Any, ...] | None = None  # the last one
         self._learning, self._keeping, self._resting = Pause(), Pause(), Pause()  # of what failed, of all
         self._unreadable: set[int] = set()  # batches of snapshots that could not be read
@@ -171,7 +174,7 @@ class Learner:
             mark = lessons.number(connection, self.ledger.database, self._lease.fence, self._number, rows, grown)
             if more and lessons.corrected(connection, self.stands.batch, self._number) is not None:
                 self._behind = True  # what was learnt is another state now
-            elif more:
+            elif more or self.stands.encoder(connection, self.stands.course.features) is not None:
                 self._next = self.stands.lesson(connection, self._number, upto=self._number)
             else:
                 self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown, mark)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dither.log.database import committing
     from dither.log.record import RecordedOneOrMany
 
+FEATURES = ("now", "then")  # of which X is read
 _TOGETHER = 10_000  # pending decisions that are read together
 
 
@@ -415,7 +416,13 @@ class Ledger:
         return erased
 
     def read(
-        self, *, rewards: str | None = None, since: Any = None, until: Any = None, records: bool = False
+        self,
+        *,
+        rewards: str | None = None,
+        since: Any = None,
+        until: Any = None,
+        records: bool = False,
+        features: str = "now",
     ) -> Logged:
         """The decisions with the rewards that count, as `dither.log.read` gives them.
 
@@ -425,6 +432,8 @@ class Ledger:
             from the first one, or to the last one
         records : whether the log gets the columns `raw_context` and `raw_arms`, JSON of the context and of the records
             of the arms on offer, where `dither.Live` keeps them (`store="records"`); null for a decision without
+        features : where a `Live` has changed them, which X has. "now": those of now in all rows, as the bandit learns
+            them: encoded anew from the records, else carried over. "then": each row those that made it
 
         Raises ValueError for a ledger without decisions.
         """
@@ -432,7 +441,8 @@ class Ledger:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
         errors.true_or_false("records", records)
         within = record.span(since, until)
-        decisions, events, about = self.frames(within, records=records)
+        errors.one_of("features", features, FEATURES)
+        decisions, events, about = self.frames(within, records=records, features=features)
         if decisions.height == 0:
             when = " in this span of time" * (within != WHOLE)
             raise ValueError(
@@ -458,16 +468,19 @@ class Ledger:
         with self.database.reading() as connection, fetching.uncollected():
             return days.read(connection, self.database, record.span(since, until))
 
-    def frames(self, span: Span = WHOLE, *, records: bool = False) -> tuple[Any, Any, dict[str, Any]]:
+    def frames(
+        self, span: Span = WHOLE, *, records: bool = False, features: str = "now"
+    ) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
 
-        span : of the times of the decisions; records : as for `read`
+        span : of the times of the decisions; records, features : as for `read`
         """
-        from dither.log.database import fetching, keeping, reward_terms
+        from dither.log.database import encodings, fetching, keeping, reward_terms
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self.database, span, records=records))
+            encoder = encodings.encoder(connection) if features == "now" else None
+            parts = list(fetching.decisions(connection, self.database, span, records=records, encoder=encoder))
             events = fetching.events(connection, self.database, span)
             limits = reward_terms.ranges(connection, *fetching.within(span))
             about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
