@@ -91,6 +91,14 @@ class Features:
         return self._ready().columns
 
     @property
+    def terms(self) -> tuple[str, ...]:
+        """The field or the cross that each column of X is of, (d,): "country", "country*topic", "intercept".
+
+        In the hybrid form the columns of all slots have the term of their field too, as "slot*country".
+        """
+        return self._ready().terms
+
+    @property
     def dim(self) -> int:
         """d, the number of columns of X."""
         return len(self._ready().columns)
