@@ -102,9 +102,35 @@ def test_a_snapshot_from_before_a_correction_is_not_used():
     for one, before, _ in seen:  # they did not know of it
         assert_allclose(live.explain(one.id).mean, before, rtol=1e-12)
     with live.ledger.database.reading() as connection:
-        state = past.state(connection, live.batch, {}).bandit
+        state = past.state(connection, live.batch, {}).taught.bandit
     assert_array_equal(state.theta, live.replay().theta)
     # seen red: the latest snapshot, whatever was corrected since
+
+
+def test_it_passes_over_events():
+    """Settings, a rollback and a shadow that was promoted: each decision with the bandit that it had."""
+    live = dither.Live(None, bandit=begin(), shadow=begin("Softmax"), snapshot_batches=2, snapshot_seconds=1e6)
+    seen = play(live, 3)
+    live.change(c=2.5, floor=0.1)
+    seen += play(live, 3, seed=1)
+    live.rollback(2)
+    seen += play(live, 3, seed=2)
+    live.relearn()
+    seen += play(live, 2, seed=3)
+    live.promote()
+    seen += play(live, 2, seed=4)
+    for i, (d, mean, width) in enumerate(seen):
+        e = live.explain(d.id)
+        assert_allclose(e.mean, mean, rtol=1e-9)
+        assert_allclose(e.width, width, rtol=1e-9)
+        assert_allclose(e.propensity[d.place], d.propensity, rtol=1e-9)
+        assert e.decision.versions["event"] == [None, 1, 2, 3, 4][(i >= 3) + (i >= 6) + (i >= 9) + (i >= 11)]
+        assert not [words for words in e.unknown if "learnt" in words]
+        batch = e.decision.versions["batch"]
+        with live.ledger.database.reading() as connection:
+            state = past.state(connection, batch, {}).taught.bandit
+        assert_array_equal(state.theta, live.replay(batch).theta)
+    # seen red: the course of now in place of that of the batch
 
 
 def test_features_and_a_catalogue_give_names():

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
 COUNTS = ("decisions", "observations")
+_DECIDING = ("policy", "floor", "monte_carlo", "baseline", "_gives_back")  # how it decides, whatever it has learnt
+_CONFIGURATION = (*_DECIDING, "dim", "features", "formerly")
 # The streams that go on from call to call, and their purposes.
 _STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}
 
@@ -528,19 +530,34 @@ class Bandit:
             for name in self._streams():
                 setattr(self, name, self._stream(_STREAMS[name], self.decisions, self.observations))
 
-    def follow(self, other: "Bandit") -> None:
+    def follow(self, other: "Bandit", *, settings: bool = False) -> None:
         """Take over what another bandit of the same configuration has learnt. The streams stay one's own.
+
+        settings : whether its configuration is taken over too, which may then be any
 
         Raises ValueError for another configuration. Nothing has changed then.
         """
         with other._lock:
-            columns = other.columns or self.columns
+            columns = other.columns if settings else other.columns or self.columns
             learnt = other._model, other.state, other.observations, columns
-            if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
+            same = (other.dim, other.policy) == (self.dim, self.policy) and type(other.model) is type(self.model)
+            if not (same or settings):
                 raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
+            taken = {name: getattr(other, name) for name in _CONFIGURATION} if settings else {}
         with self._lock:
+            vars(self).update(taken)
             self._model, self.state, self.observations, self.columns = learnt
             self.slots, self._ambient = self._model.slots, self._model.ambient(self.dim)
+            if settings and self._model.draw is None:
+                self._training = None
+            elif settings and self._training is None:
+                self._training = self._stream("training", self.decisions, self.observations)
+
+    def decide_as(self, other: "Bandit") -> None:
+        """Decide as another bandit on the same model does, from what this one has learnt: its policy and demands."""
+        with self._lock:
+            for name in _DECIDING:
+                setattr(self, name, getattr(other, name))
 
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.

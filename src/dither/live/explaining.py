@@ -95,7 +95,10 @@ def _moment(connection: Any, decided: DecisionRow, load: dict[str, Any]) -> Past
     mark, arithmetic = (None, None) if facts is None else (f"{facts.mark:016x}", facts.arithmetic)
     versions = {"dither": row.version, "preset": row.preset, "policy": row.policy, "batch": row.batch}
     versions |= {"mark": mark, "arithmetic": arithmetic}
-    versions |= {name: extra.get(name) for name in (beside.CATALOGUE, beside.SHADOW)} | {"features": None}
+    versions |= {name: extra.get(name) for name in (beside.CATALOGUE, beside.SHADOW)} | {
+        "features": None,
+        "event": None,
+    }
     nothing = PastMoment(None, (), False, versions, ())
     if decided.erased:
         return nothing._replace(unknown=("what it was decided from, as its data was erased",))
@@ -103,10 +106,11 @@ def _moment(connection: Any, decided: DecisionRow, load: dict[str, Any]) -> Past
     if row.batch is None:
         return nothing._replace(unknown=(*odd, "what the bandit had learnt, as the row names no batch"))
     try:
-        state = past.state(connection, row.batch, load)
+        state, event = past.state(connection, row.batch, load)
         bandit = _then(connection, state.bandit, decided)
     except Exception as reason:  # the row is of another ledger, or a class of the user's is not there
         return nothing._replace(unknown=(*odd, f"what the bandit had learnt ({in_words(reason)})"))
+    versions["event"] = None if event is None else event.number
     if bandit.features is not None:
         versions["features"] = bandit.features.fingerprint
     if state.otherwise is not None:
