@@ -143,9 +143,12 @@ def test_a_baseline_in_place_of_what_was_not_safe():
         e = b.account(request, arm=choice.arm, z=choice.z, safe=safe)
         assert_allclose(e.propensity[choice.arm], choice.p, rtol=1e-9)
         best = int(np.argmax(e.m + choice.z * e.w))
+        by_coin = sum(0.4 / 4 for j in range(4) if (j if safe[j] else 1) == choice.arm)
+        by_policy = 0.6 * ((best if safe[best] else 1) == choice.arm)
         if safe.sum() == 1:
             assert e.cause == "baseline"
         else:
+            assert_allclose(e.chosen.coin, by_coin / (by_coin + by_policy), rtol=1e-12)
             told.append(e.chosen.coin)
             fallen += fell
             kind = "z" if choice.arm == best else "coin" if choice.arm != 1 or safe[best] else "baseline"
