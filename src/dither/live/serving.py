@@ -138,7 +138,6 @@ class Live:
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
-        self._load: dict[str, Any] = load
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
@@ -621,7 +620,7 @@ class Live:
 
         Raises LookupError for an id that no decision has.
         """
-        return explaining.explained(self.ledger, id, **self._load)
+        return explaining.explained(self.ledger, id, **self._learner.load)
 
     @property
     def batch(self) -> int:
