@@ -13,6 +13,7 @@ from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.explain import Explanation
 from dither.features import Catalogue, Features
 from dither.live import arithmetic, changing, explaining, opening, requests, settling, turns
+from dither.live import status as stands
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept, Shown, ShownMany
@@ -636,6 +637,14 @@ class Live:
     def refused(self) -> int:
         """How many rewards the model refused in this process."""
         return self._learner.refused
+
+    def status(self, *, since: Any = None, limits: stands.Limits | None = None) -> stands.Status:
+        """How the ledger stands, with what this process knows; `dither status HOME` says the same without that.
+
+        since : a time: the days from its day on; None: all days
+        limits : what is a warning (`live.status.Limits`); None: the defaults
+        """
+        return stands.of(self.ledger, since=since, limits=limits or stands.Limits(), known=stands.known_to(self))
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
