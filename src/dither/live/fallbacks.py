@@ -29,7 +29,7 @@ Asked: TypeAlias = Call | Rewarding
 _log = logging.getLogger("dither.live")
 
 
-class Waiting(NamedTuple):
+class Unstored(NamedTuple):
     """A decision that the ledger has not yet."""
 
     call: Call  # as it is stored: with its time and ids
@@ -51,8 +51,8 @@ class Fallbacks:
 
     def begin(self) -> None:
         """Nothing waits: at first, and in the child of a fork, whose parent stores what waits."""
-        self._waiting: list[Waiting] = []
-        self._ids: dict[str, Waiting] = {}  # by the ids of the decisions
+        self._waiting: list[Unstored] = []
+        self._ids: dict[str, Unstored] = {}  # by the ids of the decisions
         self._lock, self._writing, self._pause = threading.Lock(), threading.Lock(), Pause()
 
     def answered(self, asked: Sequence[Asked]) -> list[Any]:
@@ -122,7 +122,7 @@ class Fallbacks:
         entry = self._decider.fallen(call)
         ids = [row[0] for row in entry.rows]
         pinned = copy.deepcopy(call)._replace(id=ids if isinstance(entry.result.id, tuple) else ids[0], fallen=True)
-        one = Waiting(pinned, entry, repeats.digest(call.body))
+        one = Unstored(pinned, entry, repeats.digest(call.body))
         with self._lock:
             if len(self._ids) + len(ids) > self._most:
                 return reason
@@ -160,7 +160,7 @@ class Fallbacks:
         except OSError as reason:
             return [reason] * len(asked)
 
-    def _refused(self, one: Waiting, refusal: Exception) -> None:
+    def _refused(self, one: Unstored, refusal: Exception) -> None:
         """Store a decision that was refused as it stands, since it was shown: its arm may have gone meanwhile."""
         if isinstance(refusal, OSError):
             if self._pause.over:
