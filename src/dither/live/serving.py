@@ -16,10 +16,12 @@ from dither.live import arithmetic, changing, explaining, opening, requests, set
 from dither.live import status as stands
 from dither.live.awaiting import Desk
 from dither.live.background import Background
-from dither.live.deciding import Kept, Shown, ShownMany
+from dither.live.deciding import Kept
+from dither.live.fallbacks import Fallbacks
 from dither.live.learner import BESIDE, Pace
 from dither.live.new_settings import NewSettings
 from dither.live.requests import Call
+from dither.live.shown import Shown, ShownMany
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
 from dither.log.database import ledger_events, lessons
@@ -41,6 +43,8 @@ class Details(Wishes, total=False):
     id: Any
     time: datetime | str | float | None
     extra: Mapping[str, Any] | None
+    body: bytes | str | None
+    fallback: Any
 
 
 if TYPE_CHECKING:
@@ -92,6 +96,7 @@ class Live:
         bandit can learn, which is what None means: 0 to 1 with the logit link, no limits with the identity
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
+    fallback_rows : how many decisions wait in memory while the store cannot be reached, where calls have a `fallback=`
     refresh_seconds : how often a process that does not learn looks for a snapshot. Changes of arms, shadow and budgets
         are seen by its next decision
     known, model : as for `dither.load`, where the bandit is made of classes of your own
@@ -127,6 +132,7 @@ class Live:
         snapshot_batches: int = 1000,
         snapshot_seconds: float = 1.0,
         refresh_seconds: float = 1.0,
+        fallback_rows: int = 10_000,
         known: tuple[type, ...] = (),
         model: Any = None,
     ) -> None:
@@ -157,6 +163,7 @@ class Live:
             self._learner, self._keeper, self._decider, self._turns = opening.opened(
                 self.ledger, agreed, others=beside, kept=kept, load=load
             )
+            self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
             self._anew()
         except BaseException:
             database.close()
@@ -214,6 +221,8 @@ class Live:
         id: Any = None,
         time: Any = None,
         extra: Mapping[str, Any] | None = None,
+        body: bytes | str | None = None,
+        fallback: Any = None,
     ) -> Shown | ShownMany:
         """Choose an arm, and store the decision before it is returned.
 
@@ -227,15 +236,23 @@ class Live:
             `baseline`, and which arms were safe in `safe`
         costs : (K,), (B, K), or id -> what a show costs of the budgets of the arm; None: 1
         mask, id, time, extra : as for `log.Log.decide`
+        body : with `id`, what is asked for as bytes or a text, such as the body of a request. The same id with the same
+            body is answered as it was before, by any process; with another body it is refused (`OtherRequest`)
+        fallback : the arm that is shown where the store cannot be reached, by its id or position. The decision then has
+            `fallback` True and no propensity, waits in memory, and is stored when the store is back
 
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return _given(self._answered([call])[0])
 
     def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
-        """The answer to each, or its error: what was shown, or what became of rewards. All are stored together.
+        """The answer to each, or its error: what was shown, or what became of rewards."""
+        return self._fallbacks.answered(asked)
+
+    def _stored(self, asked: list[Call | Rewarding]) -> list[Any]:
+        """What the ledger answers to each, or its error. All are stored together.
 
         Where the ledger is not the one that this process knows, a decision is made again: nothing of it is stored, and
         nobody has seen it.
@@ -266,6 +283,8 @@ class Live:
         try:
             if isinstance(asked, Rewarding):
                 return QueuedRequest(asked)
+            if asked.fallen:
+                return QueuedRequest(self._decider.fallen(asked))
             if self._turns.needed:
                 return QueuedRequest(self._turns.task(asked))
             if asked.costs is not None:
@@ -337,6 +356,8 @@ class Live:
         id: Any = None,
         time: Any = None,
         extra: Mapping[str, Any] | None = None,
+        body: bytes | str | None = None,
+        fallback: Any = None,
     ) -> Shown | ShownMany:
         """`choose` for an event loop: the same arguments and answers. The loop goes on meanwhile.
 
@@ -347,7 +368,7 @@ class Live:
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
         have to know which it was.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return await self._desk.ask(call)
 
     @overload
@@ -386,6 +407,7 @@ class Live:
 
     def learn(self) -> int:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
+        self._fallbacks.store()
         batches = self._learner.learn()
         self._hear()
         self._learner.warn(stacklevel=2)
@@ -497,6 +519,7 @@ class Live:
 
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase the data of some decisions (`log.Ledger.erase`). The bandit is made again from all others."""
+        self._fallbacks.store()
         erased = self.ledger.erase(ids, **where)
         self._changed()
         # what a baseline's rounds add up to, without those that were erased
@@ -648,12 +671,14 @@ class Live:
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
+        self._fallbacks.store()
         self.ledger.flush()
 
     def close(self) -> None:
         """Write a snapshot, let another process learn, and close the ledger."""
         try:
             if not self.ledger.closed:
+                self._fallbacks.close()
                 if self._background is not None:
                     self._background.close()
                     self._learner.beside()
@@ -694,6 +719,7 @@ class Live:
         """In the child of a fork: locks of its own, and draws of its own."""
         self._refreshing = threading.Lock()
         self._desk.begin()
+        self._fallbacks.begin()
         if self._background is not None:
             self._background.begin()
         if self._decider.rule is not None:
