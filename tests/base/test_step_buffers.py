@@ -63,8 +63,7 @@ def test_what_fits_is_taken():
 @pytest.mark.parametrize("part", ["X", "theta", "F", "lost"])
 def test_a_question_in_other_arrays_is_not_for_the_step(part, change):
     given = question()
-    theta, F, lost, *rest = given[2]
-    parts = dict(X=given[0], theta=theta, F=F, lost=lost)
+    parts = dict(X=given[0], theta=given[2][0], F=given[2][1], lost=given[2][2])
     given = question(**{part: of(parts[part], change)})
     assert (STEP.choose(*given) is None) == ((part, change) != ("F", "turned"))  # LAPACK leaves F so
 

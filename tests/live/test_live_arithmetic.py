@@ -64,9 +64,7 @@ def test_a_replay_says_which_batches_it_learns_otherwise(shared, monkeypatch):
     monkeypatch.setattr(compiled, "STEP", None)
     rewarded(live, 1)
     assert arithmetics(live) == ["numpy", "numpy", "compiled 7", "numpy"]
-    words = (
-        r"^the step \(compiled 7\) has taught batch 3, and NumPy learns .*Its means differ by at most \d\.\d"
-    )
+    words = r"^the step \(compiled 7\) has taught batch 3, and NumPy learns .*Its means differ by at most \d\.\d"
     with pytest.warns(lives.RoundingWarning, match=words) as warned:
         live.replay()
     assert warned[0].filename == __file__

@@ -191,9 +191,9 @@ class Bandit:
             request = self.request(X, mask, values=values, minimum=minimum, baseline=baseline)
             if self._gives_back:
                 return self._decided(request, one_arm.ONE).decision
-            shown, *_ = self._shown(request, one_arm.ONE)
-            kind = Decision if len(request.shape) == 1 else Decisions
-            return kind(*shown, self.observations)
+            arm, p, kind, se, z = self._shown(request, one_arm.ONE)[0]
+            answer = Decision if len(request.shape) == 1 else Decisions
+            return answer(arm, p, kind, se, z, self.observations)
 
     def request(
         self, X: Any, mask: Any = None, *, values: Any = None, minimum: Any = None, baseline: Any = None

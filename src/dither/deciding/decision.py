@@ -29,6 +29,8 @@ from dither.models.adapting import adapted
 from dither.models.model import link
 from dither.policies.valued import Paid
 
+UNIFORMS = stepping.UNIFORMS  # what a request for one arm spends
+
 
 class Moment(NamedTuple):
     """What a decision at one moment depends on, besides the request."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from dither.base import arrays
-from dither.deciding import decision, monte_carlo, stepping
+from dither.deciding import decision, monte_carlo
 from dither.deciding.answers import Kind
 from dither.deciding.decision import Aside, Choice, Moment
 from dither.deciding.demands import Demands
@@ -15,7 +15,7 @@ from dither.deciding.request import Request
 class OneArm:
     """One arm for each request."""
 
-    uniforms = stepping.UNIFORMS
+    uniforms = decision.UNIFORMS
 
     def fits(self, request: Request) -> None:
         """Every request that was checked has an arm."""

@@ -10,7 +10,7 @@ inherits does not count, since a subclass may see, draw or learn otherwise.
 """
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 UNIFORMS = 3  # what a request for one arm spends: for ties, for the coin of what is uniform, for the uniform arm
 _SCORES = {"drawn": 0, "optimistic": 1, "mean": 2}  # `enum score` of step.h
-Told = tuple[tuple[Any, ...] | None, tuple[Any, ...], np.ndarray | None]
+Told: TypeAlias = tuple[tuple[Any, ...] | None, tuple[Any, ...], Any]
 
 
 def told(now: "Moment", request: Request, demands: Demands, chance: np.random.Generator, ties: Uniforms) -> Told | None:
-    """Arm, propensity, its kind, its standard error and z; the policy's chance; and u (3,), None where it is passed over.
+    """What is shown, as of `decision.decide`; the policy's chance; and u (3,), None where it was passed over.
 
     None in place of the first: the step does not tell, and the view is to decide from this chance and this u. None in
     place of all: the request is not for the step, and nothing was drawn.
@@ -39,7 +39,8 @@ def told(now: "Moment", request: Request, demands: Demands, chance: np.random.Ge
     step, X = compiled.STEP, request.X
     if step is None or outright is not None or safe is not None or request.values is not None:
         return None
-    if not _declared(type(policy), type(model)):
+    kinds: Any = type(policy), type(model)
+    if not _declared(*kinds):
         return None
     by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=X.shape[-1])
     normal = type(law) is noise.Gaussian

@@ -64,7 +64,8 @@ class Recursion:
         """One more observation: x (..., d), r (...), weight (...). Nothing is overwritten, whoever owns the state."""
         of_units = state.units
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        omega, y = weight, None if of_units is None else _targets(model, state, r, weight)
+        y = None if of_units is None or of_units.Theta is None else _targets(model, state, r, weight)
+        omega = weight
         if weight is not None:
             x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         learnt = stepped.learnt(state, x, r, weight) if y is None and x.ndim == 1 else None
@@ -213,7 +214,7 @@ class Ridge(Forgetting, MeasuringModel):
         counted = self.window is not None or not self.forgets
         return abilities_of(type(self)) - (frozenset() if counted else {"history"})
 
-    @property
+    @functools.cached_property
     def owns(self) -> bool:
         """Whether update may write behind the rows of the old state: the rows of a window."""
         return self.window is not None
