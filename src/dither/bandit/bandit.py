@@ -21,7 +21,7 @@ import numpy as np
 from dither.bandit import saving
 from dither.base import errors, forks, streams, trees
 from dither.deciding import baseline as baselines
-from dither.deciding import decision, explain, inputs, observation, one_arm, ranking
+from dither.deciding import causes, decision, explain, inputs, observation, one_arm, ranking
 from dither.deciding import request as requests
 from dither.deciding.answers import (
     AnyShape,
@@ -36,8 +36,10 @@ from dither.deciding.answers import (
     Wishes,
 )
 from dither.deciding.baseline import Baseline, RoundSums
+from dither.deciding.causes import Chosen, CoinShares
 from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
+from dither.deciding.explain import Explanation
 from dither.deciding.policy import check
 from dither.deciding.request import Request
 from dither.features import Features
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 SETTINGS = ("dim", "seed", "floor", "monte_carlo")
 COUNTS = ("decisions", "observations")
+_DECIDING = ("policy", "floor", "monte_carlo", "baseline", "_gives_back")  # how it decides, whatever it has learnt
+_CONFIGURATION = (*_DECIDING, "dim", "features", "formerly")
 # The streams that go on from call to call, and their purposes.
 _STREAMS = {"_chance": "policy", "_ties": "ties", "_training": "training"}
 
@@ -330,7 +334,7 @@ class Bandit:
             self.columns = request.columns
             return answer
 
-    def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> explain.Explanation:
+    def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> Explanation:
         """Why an arm is shown, for one request: each arm's line m + z w, and the interval of z that chooses the arm.
 
         X (K, d), mask (K,) : as for `choose`; z : a value to look at, such as that of a `Decision`
@@ -339,9 +343,42 @@ class Bandit:
         """
         with self._lock:
             request = self._plain("explain", X, mask, single=True)
-            explanation = explain.explain(self._now(), request, self._demands(request), z=z)
+            if decision.lines(self._now().view(request)) is None:
+                raise explain.no_lines(self.policy)
+            explanation = self._explained(request, self._demands(request), z=z)
             self.columns = request.columns
             return explanation
+
+    def account(
+        self, request: Request, *, arm: int, z: float | None = None, safe: np.ndarray | None = None
+    ) -> Explanation:
+        """`explain` of a decision of one request that was checked, whatever the policy is.
+
+        arm : the position of the arm that was shown; z : what was drawn; None: it is not known
+        safe : (K,) which arms were safe, where a baseline was kept; None: all were
+        """
+        with self._lock:
+            demanded = self._demands(request._replace(baseline=None))
+            if safe is not None:
+                demanded = demanded._replace(safe=safe, baseline=request.baseline)
+            return self._explained(request, demanded, z=z, arm=arm, aside=self._aside)
+
+    def coined(self, request: Request, *, arm: int, p: float) -> Chosen:
+        """What is known of the chance that showed an arm with the probability p (NaN: not known), without means.
+
+        request : of which the demands alone are asked
+        """
+        with self._lock:
+            return causes.by_probability(arm, request, self._demands(request), self._coins, p=p)
+
+    @property
+    def _coins(self) -> CoinShares:
+        return CoinShares(decision.share(self.policy, self.t), self.floor)
+
+    def _explained(self, request: Request, demanded: Demands, **more: Any) -> Explanation:
+        """An explanation, by whoever holds the lock; more : as of `explain.explain`."""
+        fields = None if self.features is None else self.features.terms
+        return explain.explain(self._now(), request, demanded, shares=self._coins, fields=fields, **more)
 
     @overload
     def propensities(
@@ -499,19 +536,34 @@ class Bandit:
             for name in self._streams():
                 setattr(self, name, self._stream(_STREAMS[name], self.decisions, self.observations))
 
-    def follow(self, other: "Bandit") -> None:
+    def follow(self, other: "Bandit", *, settings: bool = False) -> None:
         """Take over what another bandit of the same configuration has learnt. The streams stay one's own.
+
+        settings : whether its configuration is taken over too, which may then be any
 
         Raises ValueError for another configuration. Nothing has changed then.
         """
         with other._lock:
-            columns = other.columns or self.columns
+            columns = other.columns if settings else other.columns or self.columns
             learnt = other._model, other.state, other.observations, columns
-            if (other.dim, other.policy) != (self.dim, self.policy) or type(other.model) is not type(self.model):
+            same = (other.dim, other.policy) == (self.dim, self.policy) and type(other.model) is type(self.model)
+            if not (same or settings):
                 raise ValueError(f"a bandit follows one of its own configuration: {other!r} is not that of {self!r}")
+            taken = {name: getattr(other, name) for name in _CONFIGURATION} if settings else {}
         with self._lock:
+            vars(self).update(taken)
             self._model, self.state, self.observations, self.columns = learnt
             self.slots, self._ambient = self._model.slots, self._model.ambient(self.dim)
+            if settings and self._model.draw is None:
+                self._training = None
+            elif settings and self._training is None:
+                self._training = self._stream("training", self.decisions, self.observations)
+
+    def decide_as(self, other: "Bandit") -> None:
+        """Decide as another bandit on the same model does, from what this one has learnt: its policy and demands."""
+        with self._lock:
+            for name in _DECIDING:
+                setattr(self, name, getattr(other, name))
 
     def save(self, path: Any) -> None:
         """Write everything to one file, atomically; `dither.load(path)` goes on as if nothing had happened.

@@ -60,6 +60,7 @@ COMMANDS = {
         "evaluate",
         "dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html",
     ),
+    "explain": Command(OWN + "why", "explain", "dither explain offers.db 0192f1c2a3b4 --html why.html"),
     "tune": Command(
         OWN + "tuning", "tune", "dither tune log.parquet 'LinFP:c=0.3|1|3,lam=0.1|1' --floor 0.05 --save tuned.npz"
     ),

@@ -85,6 +85,14 @@ class Features:
         return self._ready().columns
 
     @property
+    def terms(self) -> tuple[str, ...]:
+        """The field or the cross that each column of X is of, (d,): "country", "country*topic", "intercept".
+
+        In the hybrid form the columns of all slots have the term of their field too, as "slot*country".
+        """
+        return self._ready().terms
+
+    @property
     def dim(self) -> int:
         """d, the number of columns of X."""
         return len(self._ready().columns)
@@ -173,14 +181,17 @@ class Features:
         """c, the factors of the context: (p,), or (B, p)."""
         return self._factors("context", self._ready().left, context)
 
-    def of_arms(self, arms: Any, *, slots: Any = None) -> np.ndarray:
-        """A, the factors of arms: (K, q). slots : as for `encode`."""
+    def of_arms(self, arms: Any, *, slots: Any = None, called: Sequence[str] | None = None) -> np.ndarray:
+        """A, the factors of arms: (K, q).
+
+        slots : as for `encode`; called : (K,) how errors call the arms; None: "arm 0", "arm 1", ...
+        """
         if isinstance(arms, Mapping):
             raise TypeError(
                 "arms must be a list of records or a frame, with one for each arm; got a dict: list(arms.values()), if "
                 "its keys are ids; or a Catalogue"
             )
-        out = self._factors("arm", self._ready().right, arms)
+        out = self._factors("arm", self._ready().right, arms, each=called)
         if out.ndim == 1:
             raise TypeError("arms must be a list of records or a frame, with one for each arm; got a single record")
         if not len(out):
@@ -340,9 +351,19 @@ class Features:
         return self._layout
 
     def _factors(
-        self, what: str, side: column_layout.Side, data: Any, *, called: str | None = None, count: bool = True
+        self,
+        what: str,
+        side: column_layout.Side,
+        data: Any,
+        *,
+        called: str | None = None,
+        each: Sequence[str] | None = None,
+        count: bool = True,
     ) -> np.ndarray:
-        """The factors of records: (n, p), or (p,) of a single record. called : how errors call a single record."""
+        """The factors of records: (n, p), or (p,) of a single record.
+
+        called, each : how errors call a single record, and each of n
+        """
         kinds = self._sides[what]
         if data is None and not kinds:
             read = records.FieldValues([], 1, True)
@@ -350,7 +371,9 @@ class Features:
             read = records.table(data, side.names, what=called or what, absent=self.absent)
 
         def called_at(place: int) -> str:
-            return (called or f"the {what}") if read.single else f"{what} {place}"
+            if read.single:
+                return called or f"the {what}"
+            return f"{what} {place}" if each is None else each[place]
 
         out = np.zeros((read.n, side.width))
         out[:, 0] = 1.0

@@ -41,7 +41,7 @@ def table(data: Any, names: Sequence[str], *, what: str, absent: str) -> FieldVa
         records = data
     else:
         data = listed(data)
-        if (frame := _frame(data)) is not None:
+        if (frame := data_frame(data)) is not None:
             return _of_frame(frame, names, what, absent)
         one = named(data)
         single = one is not None
@@ -79,7 +79,7 @@ def sequence(data: Any) -> bool:
 
 def several(data: Any) -> bool:
     """Whether it is n records and not one."""
-    return _frame(data) is not None or (named(data) is None and sequence(data))
+    return data_frame(data) is not None or (named(data) is None and sequence(data))
 
 
 def plain(one: Any, names: Sequence[str], *, what: str, absent: str) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def keyed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:
     """The ids and the records of arms: of a dict id -> record, or of n records of which a field has the id."""
     if isinstance(arms, Mapping):
         return arms.items()
-    if (frame := _frame(arms)) is not None:
+    if (frame := data_frame(arms)) is not None:
         arms = list(frame.iter_rows(named=True))
     if not sequence(arms):
         raise TypeError(f"arms must be a dict id -> record, a list of records or a frame; got {type(arms).__name__}")
@@ -164,7 +164,7 @@ def _absent(what: str, name: str, names: Sequence[Any]) -> ValueError:
     )
 
 
-def _frame(data: Any) -> Any:
+def data_frame(data: Any) -> Any:
     """A data frame as narwhals has it; None for anything else."""
     if hasattr(data, "collect") and hasattr(data, "collect_schema"):
         raise TypeError("a lazy frame has no rows yet: collect() it first")

@@ -18,7 +18,7 @@ from dither.base import errors
 from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.live import beside, requests
+from dither.live import beside, kept_requests, requests, settled
 from dither.live.learner import Learner
 from dither.live.requests import Call
 from dither.live.taught import grow
@@ -27,7 +27,7 @@ from dither.log.database.committing import Entering, Stale
 from dither.log.database.lessons import DecisionBasis
 from dither.log.record import Recorded, RecordedMany, Recorder
 
-STORED = ("all", "shown")
+STORED = ("all", "shown", "records")
 
 
 class Begun(NamedTuple):
@@ -64,6 +64,16 @@ class Kept:
     def __post_init__(self) -> None:
         errors.one_of("store", self.store, STORED)
 
+    @property
+    def X(self) -> bool:
+        """Whether the features of all arms on offer are."""
+        return self.store != "shown"
+
+    @property
+    def records(self) -> bool:
+        """Whether what X was made of is."""
+        return self.store == "records"
+
 
 class Decider:
     """Decides, and makes the rows of the ledger."""
@@ -84,11 +94,18 @@ class Decider:
         self._ledger, self._learner = ledger, learner
         self.shadow, self._shadow_facts = shadow, None if shadow is None else learner.stands.shadow_facts
         self._version = -1  # of what was learnt, as it is followed
+        self._first: bytes | None = None  # the bandit of these settings, as it begins
         self._learnt: tuple[int, int | None] = 0, None  # the last batch of it, and the mark of this batch
-        ruled = None if rule is None else f"{acting.RULE} {rule.explore}"
-        constants = record.constants(bandit if rule is None else None, policy=ruled)
-        self._recorder = Recorder(kept.store == "all", False, kept.probabilities and rule is None, False, constants)
+        self._kept = kept
+        self._recorder = self._recording()
         self.follow()
+
+    def _recording(self) -> Recorder:
+        """What is recorded of each decision, and of the settings with which it is made."""
+        rule, kept = self.rule, self._kept
+        ruled = None if rule is None else f"{acting.RULE} {rule.explore}"
+        constants = record.constants(self.bandit if rule is None else None, policy=ruled)
+        return Recorder(kept.X, False, kept.probabilities and rule is None, False, constants)
 
     # What was learnt
 
@@ -98,7 +115,12 @@ class Decider:
             stands = self._learner.stands
             if stands.version == self._version or stands.torn:
                 return
-            self.bandit.follow(stands.bandit)
+            if stands.first is not self._first and settled.differing(self.bandit, stands.bandit):
+                self.bandit.follow(stands.bandit, settings=True)
+                self._recorder = self._recording()
+            else:
+                self.bandit.follow(stands.bandit)
+            self._first = stands.first
             facts = stands.shadow_facts
             if facts != self._shadow_facts:  # with its bytes: in a ledger that was restored, numbers come again
                 self.shadow, self._shadow_facts = copy.deepcopy(stands.shadow), facts
@@ -182,7 +204,9 @@ class Decider:
         extra = self._extra(choice, call.extra)
         slots, (batch, mark) = self.bandit.slots is not None, self._learnt
         rows = self._recorder.stored(choice, id=call.id, time=begun.time, extra=extra, slots=slots, batch=batch)
-        return Entering(rows, DecisionBasis(batch, mark, begun.changes), _shown(choice, rows))
+        raw = kept_requests.kept(call, choice.request, self.catalogue) if self._kept.records else []
+        named = [(row[0], data) for row, data in zip(rows, raw, strict=False)]  # none where X came as it is
+        return Entering(rows, DecisionBasis(batch, mark, begun.changes), _shown(choice, rows), named)
 
     def _extra(self, choice: Choice, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""

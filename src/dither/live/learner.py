@@ -24,9 +24,11 @@ from typing import Any
 
 from dither.base import errors
 from dither.features.column_sizes import ColumnSizes, ColumnSizeWarning
-from dither.live.taught import BEGAN, LearningError, Taught, shadow_of
+from dither.live import course
+from dither.live.course import BEGAN, Course
+from dither.live.taught import LearningError, Taught, shadow_of
 from dither.log import Ledger
-from dither.log.database import keeping, lessons
+from dither.log.database import keeping, ledger_events, lessons
 from dither.log.troubles import Pause, in_words
 
 _NOTHING = lessons.Changes(0, 0, 0, 0)
@@ -64,15 +66,15 @@ class Learner:
 
     def __init__(self, ledger: Ledger, pace: Pace, load: dict[str, Any]) -> None:
         """load : what `from_bytes` needs for the user's classes."""
-        self.ledger, self.pace, self._load = ledger, pace, load
+        self.ledger, self.pace, self.load = ledger, pace, load
         self.refused = 0  # rewards that the model refused
         self._begin()
 
     def _begin(self) -> None:
         self.lock = threading.RLock()
-        first = self._first()
-        self.stands, self._changes = Taught(first, self._load), _NOTHING
-        self._origin = _digest(first)  # of what the ledger began with
+        with self.ledger.database.reading() as connection:
+            self.stands, self._changes = Taught(connection, self.load), _NOTHING
+        self._origin = _digest(self.stands.first)  # of what the ledger began with
         self._erasure: tuple[Any, ...] | None = None  # the last one
         self._learning, self._keeping, self._resting = Pause(), Pause(), Pause()  # of what failed, of all
         self._unreadable: set[int] = set()  # batches of snapshots that could not be read
@@ -99,11 +101,6 @@ class Learner:
     def mark(self) -> int:
         """Of the changes that the learner knows of."""
         return self._changes.mark
-
-    def _first(self) -> bytes:
-        """The bandit as it began."""
-        with self.ledger.database.reading() as connection:
-            return keeping.data(connection, BEGAN) or b""
 
     # What the ledger calls, in its transactions
 
@@ -171,7 +168,7 @@ class Learner:
         if more or taught or grown is not None:
             self._sign(connection)
             rows = more + len(taught)
-            mark = lessons.number(connection, self.ledger.database, self._lease, self._number, rows, grown)
+            mark = lessons.number(connection, self.ledger.database, self._lease.fence, self._number, rows, grown)
             if more and lessons.corrected(connection, self.stands.batch, self._number) is not None:
                 self._behind = True  # what was learnt is another state now
             elif more:
@@ -237,7 +234,7 @@ class Learner:
                 self._taught(batch)
             except LearningError as reason:
                 with self.ledger.database.reading() as connection:
-                    self._stay(connection, reason)
+                    self._stay(connection, reason, self.stands.batch)
 
     def _taught(self, batch: lessons.Batch) -> None:
         """Learn a batch, which is the next one. The lock is held."""
@@ -334,7 +331,7 @@ class Learner:
         if reason is not None:
             with self.ledger.turn, self.lock, self.ledger.database.reading() as connection:
                 if self.stands.torn:  # else another thread has learnt all anew
-                    self._stay(connection, reason)
+                    self._stay(connection, reason, self.stands.batch)
 
     def latest(self) -> int:
         """The mark of the changes that the ledger has."""
@@ -349,6 +346,7 @@ class Learner:
     def follow(self, *, replay: bool) -> None:
         """Load the latest snapshot of the ledger where it is newer, and with `replay` learn the batches after it.
 
+        The batches up to the last event are learnt in any case, so that all processes decide with the settings of now.
         Where what was learnt is no state of the ledger, it is made anew: after an erasure, and where the ledger is
         another one than before. Raises ValueError where that one began with another bandit.
         """
@@ -364,7 +362,9 @@ class Learner:
                     self._tell_of_another()
                 missing = self._snapshot(connection, after=-1 if anew else self.stands.batch)
                 whole = anew or ((replay or missing) and self._learning.over)
-                self._advance(connection, there.last if whole else self.stands.batch)
+                events = ledger_events.every(connection) if self._learning.over else []
+                event = max([self.stands.batch, *[one.batch for one in events[-1:]]])
+                self._advance(connection, there.last if whole else event)
                 if whole and self._learning.over:
                     self._behind = False
                 self._slots = _slots(connection)
@@ -386,20 +386,26 @@ class Learner:
 
     def _tell_of_another(self) -> None:
         self._sizes = None  # what it has looked at is not in the bandit any more
+        self.stands.forget()
         batch = self.stands.batch
         words = f"the ledger has another batch {batch} than was learnt, or none: what it has now is learnt anew"
         self.ledger.database.troubles.add("ledger", words)
 
-    def _snapshot(self, connection: Any, *, after: int, before: int | None = None) -> bool:
+    def _snapshot(self, connection: Any, *, after: int, before: int | None = None, way: Course | None = None) -> bool:
         """Stand at the latest snapshot that can be read; -> whether a later one cannot.
 
         after : the batch that is known already; -1: none, and where there is no snapshot, begin at the beginning
         before : a batch that was not learnt; None: any batch may be known
+        way : the course that is wanted, to which the snapshot must lead, and with which to begin; None: any course
         """
-        missing = False
+        missing, events = False, ledger_events.every(connection)
         while (row := lessons.snapshot(connection, after=after, before=before)) is not None:
+            then = course.at(events, row.batch)
+            if way is not None and not then.leads(way, row.batch):
+                before = row.batch
+                continue
             try:
-                self.stands.snapshot(row)
+                self.stands.snapshot(connection, row, then)
             except Exception as reason:
                 missing, before = True, row.batch
                 if row.batch not in self._unreadable:
@@ -410,30 +416,35 @@ class Learner:
             self._kept = row.batch
             return missing
         if after < 0:
-            self.stands.anew(keeping.data(connection, BEGAN) or b"")
+            self.stands.begin(connection, course.BEGIN if way is None else way)
             self._kept = 0
         return missing
 
     def _advance(self, connection: Any, to: int) -> None:
-        """Learn the batches up to one. Where a model raises, stay at the batch before."""
+        """Learn the batches up to one. Where a model raises, stay at the last good batch."""
+        good = self.stands.batch
         try:
             self._up_to(connection, to)
         except LearningError as reason:
-            self._stay(connection, reason)
+            self._stay(connection, reason, max(good, self.stands.batch))
         else:
             self._learning.passed()
 
     def _up_to(self, connection: Any, to: int) -> None:
-        """Learn the batches up to one. Where they correct what was learnt, go on from before that was learnt."""
-        while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
-            self._back_to(connection, first - 1)
-        self.stands.catch_up(connection)
-        while self.stands.batch < to:
-            self.refused += self.stands.learn(self.stands.lesson(connection, self.stands.batch + 1, upto=to))
+        """Learn the batches up to one. Where they correct what was learnt, go on from before that was learnt.
 
-    def _stay(self, connection: Any, reason: LearningError) -> None:
-        """Stand at the last good batch, after one that may be half learnt. The lock is held."""
-        batch, seconds = self.stands.batch, self._learning.failed()
+        So it is where an event has made another course of it.
+        """
+        way = course.at(ledger_events.every(connection), to)
+        if not self.stands.course.leads(way, self.stands.batch):
+            self._back_to(connection, to, way)
+        while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
+            self._back_to(connection, first - 1, way)
+        self.refused += self.stands.up_to(connection, to, way)
+
+    def _stay(self, connection: Any, reason: LearningError, batch: int) -> None:
+        """Stand at a batch, the last good one, after a later one may be half learnt. The lock is held."""
+        seconds = self._learning.failed()
         self._behind = True
         words = f"batch {batch + 1} is not learnt ({in_words(reason)}). Decisions go on with what was learnt up to"
         words = f"{words} batch {batch}; it is tried again in {seconds:g} s, and by learn()"
@@ -444,10 +455,10 @@ class Learner:
         except LearningError:  # of the shadow, or there is no memory: then from the snapshot itself
             self._back_to(connection, batch)
 
-    def _back_to(self, connection: Any, batch: int) -> None:
-        """Stand at the latest snapshot up to a batch, with the shadow that belongs to it."""
+    def _back_to(self, connection: Any, batch: int, way: Course | None = None) -> None:
+        """Stand at the latest snapshot up to a batch, with the shadow that belongs to it, on the way to a course."""
         self.stands.take(shadow_of(connection))
-        self._snapshot(connection, after=-1, before=batch + 1)
+        self._snapshot(connection, after=-1, before=batch + 1, way=way)
 
     def keep(self) -> None:
         """Write a snapshot, where this process may, and where what was learnt is a state of the ledger."""
@@ -481,15 +492,15 @@ class Learner:
     def replay(self, batch: int | None = None) -> Taught:
         """What learns the ledger anew, up to a batch, from where it began."""
         errors.at_least("batch", batch, 0, or_none=True)
-        taught = Taught(self._first(), self._load)
         with self.ledger.database.reading() as connection:
+            taught, last = Taught(connection, self.load), lessons.last(connection)
             taught.take(shadow_of(connection))
-            last = lessons.last(connection)
             if batch is not None and batch > last:
                 raise ValueError(f"the ledger has {last} batches, and no batch {batch}: replay() learns all of them")
             last = last if batch is None else batch
-            for number in range(1, last + 1):
-                taught.learn(taught.lesson(connection, number, upto=last))
+            way = course.at(ledger_events.every(connection), last)
+            taught.begin(connection, way)
+            taught.up_to(connection, last, way)
         taught.name(self.ledger.columns(None))
         return taught
 

@@ -12,6 +12,7 @@ from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
 from dither.features.arm_ids import id_texts, spelt
+from dither.features.records import listed, record
 from dither.live import taught
 from dither.log.record import ids
 
@@ -31,40 +32,62 @@ class Call(NamedTuple):
     extra: Mapping[str, Any] | None = None
 
 
+def called(context: Any, arms: Any, *more: Any) -> Call:
+    """The call, with lists in the place of what can be read once, as a decision may be made again."""
+    return Call(listed(context), listed(arms), *more)
+
+
 def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:
     """X, mask and ids, checked. A bandit with disjoint slots grows, where the catalogue has more ids.
 
     context : X itself where the bandit has no features, or where it is an array; else what `Features.encode` takes
-    arms : ids of a catalogue, records for the features, or ids for the rows of X
+    arms : ids of a catalogue, with or without records; records for the features, with or without ids; or ids for the
+        rows of X
 
     Raises what `Features.encode` and `Catalogue.encode` raise, and ValueError for ids that are not one for each arm.
     """
     context, arms = call.context, call.arms
     if (bandit.features is None and catalogue is None) or isinstance(context, np.ndarray):
+        if isinstance(arms, Mapping):
+            raise ValueError(f"arms must be ids where X is given, as X is the features; got records: {list(arms)!r}")
         request = bandit.read(context, call.mask)
         return request._replace(ids=None if arms is None else ids(arms, request.shape[-1]))
     if catalogue is not None:
         return _of_catalogue(bandit, catalogue, call)._replace(context=context)
-    X = bandit.features.encode(context, arms)  # type: ignore[union-attr]
-    return bandit.read(X, call.mask)._replace(context=context)
+    names, each = None, listed(arms)
+    if isinstance(arms, Mapping):
+        names = id_texts(arms)
+        each = [_with_id(name, one, bandit.features) for name, one in zip(names, arms.values(), strict=True)]
+    X = bandit.features.encode(context, each)  # type: ignore[union-attr]
+    return bandit.read(X, call.mask)._replace(ids=names, context=context, records=each)
+
+
+def _with_id(id: str, one: Any, features: Any) -> dict[str, Any]:
+    """The record of an arm, where the id stands for a field that is called so (as in `Catalogue`)."""
+    fields = record(one, f"arm {id!r}")
+    return {"id": id} | fields if "id" in features.arm else fields
 
 
 def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
     """The request of a context, and of arms that the catalogue has."""
     arms, mask = None if call.arms is None else id_texts(call.arms), call.mask
+    brought = list(call.arms.values()) if isinstance(call.arms, Mapping) else None
     with catalogue._lock:  # the version is that of the arms
         version = catalogue.version
         if arms is not None and catalogue._before:
             arms = tuple(map(catalogue._spelt, arms))
+        with_records = arms if arms is None or brought is None else dict(zip(arms, brought, strict=True))
         if catalogue.features.form == "disjoint":
             taught.grow(bandit, catalogue.slots)
             offered = catalogue.mask(arms, slots=bandit.slots)
             names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
             if mask is not None:
                 offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
-            return bandit.read(catalogue.encode(call.context, arms), offered)._replace(ids=names, version=version)
+            x = catalogue.encode(call.context, with_records)
+            return bandit.read(x, offered)._replace(ids=names, version=version)
         names = catalogue.ids if arms is None else arms
-        return bandit.read(catalogue.encode(call.context, names), mask)._replace(ids=names, version=version)
+        X = catalogue.encode(call.context, names if with_records is None else with_records)
+        return bandit.read(X, mask)._replace(ids=names, version=version, records=brought)
 
 
 def demanding(bandit: Bandit, catalogue: Catalogue | None, request: Request, call: Call) -> Request:

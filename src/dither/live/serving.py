@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
+from dither.deciding.explain import Explanation
 from dither.features import Catalogue
-from dither.live import arithmetic, opening, settling, turns
+from dither.live import arithmetic, changing, explaining, opening, requests, settling, turns
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept, Shown, ShownMany
@@ -19,15 +20,31 @@ from dither.live.learner import BESIDE, Pace
 from dither.live.requests import Call
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
-from dither.log.database import lessons
+from dither.log.database import ledger_events, lessons
 from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
+from dither.log.database.ledger_events import BanditEvent
 from dither.log.reward_rules import Answer, Many
 from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
 
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
+Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
+
+
+class NewSettings(NewTerms, total=False):
+    """What may be passed where settings change; what is left out stays as it is."""
+
+    c: Any
+    sigma: Any
+    floor: float
+    monte_carlo: int
+    lam: Any
+    discount: Any
+    half_life: Any
+    window: Any
+    budgets: Mapping[Any, Any]
 
 
 class Details(Wishes, total=False):
@@ -76,7 +93,9 @@ class Live:
         whose probabilities are logged as `judged`
     explore : with `apprentice` alone, the share of choices that are uniform over the arms on offer; None: 0.1
     store : "all": the features of all arms on offer are stored; "shown": those of the arm shown alone. A reward can be
-        learnt either way; estimates by a model need all
+        learnt either way; estimates by a model need all. "records": all, and the contexts and the records of arms as
+        they were passed, so that other features can be made of them. They are personal data where contexts are: `erase`
+        finds them by their fields, and takes them
     probabilities : whether the probabilities of all arms are stored too
     budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
         ledger keeps them; other ones replace them, for the next decision of each process
@@ -133,6 +152,7 @@ class Live:
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
+        self._load: dict[str, Any] = load
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
@@ -186,9 +206,9 @@ class Live:
     @overload
     def choose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
     @overload
-    def choose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    def choose(self, context: One, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
-    def choose(self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    def choose(self, context: One = None, *, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
     def choose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
     @overload
@@ -212,7 +232,9 @@ class Live:
         """Choose an arm, and store the decision before it is returned.
 
         context : X, as for `Bandit.choose`; or, with a catalogue or with features, the context as they take it
-        arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X
+        arms : ids of the catalogue (None: all on offer), records for the features, or (K,) ids for the rows of X. Or
+            id -> record: beside a catalogue what counts in this request alone, and the catalogue has the other fields
+            (None: all of them); for features without a catalogue the whole record
         values : as for `Bandit.choose`, in the order of the arms; they are kept in the column `values`
         minimum : as for `Bandit.choose`, or id -> least probability; kept in the column `minimum`
         baseline : as for `Bandit.choose`, or the id. Its position among the arms on offer is kept in the column
@@ -223,7 +245,7 @@ class Live:
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
         return _given(self._answered([call])[0])
 
     def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
@@ -305,11 +327,9 @@ class Live:
     @overload
     async def achoose(self, context: AnyShape, arms: Any = None, **more: Unpack[Details]) -> "ShownOneOrMany": ...
     @overload
-    async def achoose(self, context: One, arms: Sequence[str | int], **more: Unpack[Details]) -> "ShownById": ...
+    async def achoose(self, context: One, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
-    async def achoose(
-        self, context: One = None, *, arms: Sequence[str | int], **more: Unpack[Details]
-    ) -> "ShownById": ...
+    async def achoose(self, context: One = None, *, arms: Ids, **more: Unpack[Details]) -> "ShownById": ...
     @overload
     async def achoose(self, context: One = None, arms: Any = None, **more: Unpack[Details]) -> Shown: ...
     @overload
@@ -341,7 +361,7 @@ class Live:
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
         have to know which it was.
         """
-        call = Call(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
         return await self._desk.ask(call)
 
     @overload
@@ -394,13 +414,74 @@ class Live:
         self._learner.attempt("learning", self.learn)
         return unpaid
 
-    def change(self, **new: Unpack[NewTerms]) -> None:
-        """Let other terms hold for the decisions from now on, in all processes (`log.Ledger.change`).
+    def change(self, *, bandit: Bandit | None = None, author: str | None = None, **new: Unpack[NewSettings]) -> None:
+        """Let other settings hold for the decisions from now on, in all processes: an event of the ledger.
 
-        new : horizon, default, late, reward_range; what is left out stays as it is. Decisions that are there keep their
-            terms, and a replay passes over the change
+        new : what is left out stays as it is. Settings of the policy and of the model, by the names that the algorithm
+            has for them, such as c, sigma and discount; floor and monte_carlo; budgets, all of them; and the terms of
+            rewards: horizon, default, late and reward_range (`log.Ledger.change`)
+        bandit : another bandit for the same X, in the place of single settings: any policy, any model
+        author : who changes it; None: the user of this process
+
+        What changes the policy, the floor or monte_carlo keeps what was learnt. What changes the model is learnt again:
+        the rewards that the state before the event had learnt, in the same order and as they are corrected by then. A
+        bandit= that has learnt rewards by itself begins with these, and learns those of the ledger again. The ledger
+        learns nothing again where bandit= has learnt nothing and has the same model.
+
+        A decision made after this returned knows of it, in this process and in all others. Those before keep what they
+        were made with: `replay(row.learnt)` is the bandit of each row. Other terms alone are no batch.
+
+        Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
+        cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
-        self.ledger.change(**new)
+        changing.change(self._learner, new, bandit, author=changing.author(author))
+        self._changed()
+
+    def promote(self, *, keep: bool = False, author: str | None = None) -> None:
+        """Let the shadow act, with what it has learnt: an event of the ledger. It is the bandit then.
+
+        keep : whether the bandit of before becomes the shadow, which learns as any shadow does; False: there is none
+        author : who promotes it; None: the user of this process
+
+        A shadow that learns has learnt all rewards of the ledger. One that does not begins as it was given, and learns
+        from now on.
+
+        Raises ValueError where there is no shadow, where the bandit keeps a baseline, and where the shadow cannot learn
+        the rewards that the ledger may have. Nothing has changed then.
+        """
+        changing.promote(self._learner, keep=keep, author=changing.author(author))
+        self._changed()
+
+    def rollback(self, batch: int, *, author: str | None = None) -> None:
+        """Go on from the state after an earlier batch, settings included: an event of the ledger, with a new number.
+
+        batch : as of `replay`; 0: the bandit as it began
+        author : who rolls it back; None: the user of this process
+
+        What came since is kept, with all its rewards and corrections, and `relearn` learns it again. Numbers of batches
+        never repeat. The shadow, budgets, terms and arms stay as they are.
+
+        Raises ValueError for a batch that the ledger has not, and where the bandit of that time cannot learn the
+        rewards that the ledger may have by now. Nothing has changed then.
+        """
+        changing.roll_back(self._learner, batch, author=changing.author(author))
+        self._changed()
+
+    def relearn(self, *, author: str | None = None) -> None:
+        """Learn again what was rolled back, with the settings of now: an event of the ledger.
+
+        author : who says so; None: the user of this process
+
+        All batches are learnt in their order, as if none had been left out. Where none was, nothing happens.
+        """
+        changing.learn_again(self._learner, author=changing.author(author))
+        self._changed()
+
+    def events(self) -> list[BanditEvent]:
+        """What has changed the bandit, in order: number, batch, time, author, what, details."""
+        self.ledger.committer.begun()
+        with self.ledger.database.reading() as connection:
+            return ledger_events.every(connection)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""
@@ -471,9 +552,14 @@ class Live:
             settling.put_shadow(connection, shadow, learns=learns)
         self._changed()
 
-    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
-        """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`)."""
-        return self.ledger.read(rewards=rewards, since=since, until=until)
+    def read(
+        self, *, rewards: str | None = None, since: Any = None, until: Any = None, records: bool = False
+    ) -> Logged:
+        """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`).
+
+        records : whether it has the contexts and the records of arms that are kept, as `raw_context` and `raw_arms`
+        """
+        return self.ledger.read(rewards=rewards, since=since, until=until, records=records)
 
     def to_bytes(self, of: str = "bandit") -> bytes:
         """What was learnt, as `Bandit.to_bytes`. It is a function of the ledger: equal where the same was learnt.
@@ -508,6 +594,19 @@ class Live:
             with self.ledger.database.reading() as connection:
                 bandit.kept = self._turns.recount(connection)
         return bandit
+
+    def explain(self, id: str | int) -> Explanation:
+        """Why the arm of a decision was shown: what each arm's mean is made of, and which chance chose (docs/live.md).
+
+        id : of a decision of the ledger, by whatever process, however old
+
+        It is a function of the ledger: the bandit as it was at the decision is asked again. A recent decision takes
+        milliseconds, since it starts from the last snapshot. One that is older than the oldest snapshot takes a replay.
+        What cannot be known is said in `unknown`.
+
+        Raises LookupError for an id that no decision has.
+        """
+        return explaining.explained(self.ledger, id, **self._load)
 
     @property
     def batch(self) -> int:

@@ -1,17 +1,16 @@
 """The bandit and the shadow that a ledger began with, and whether those passed to `Live` are the same."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dither.bandit import saving
 from dither.bandit.bandit import Bandit
+from dither.live import course, settled
+from dither.live.course import BEGAN
 from dither.live.learner import Learner
-from dither.live.taught import BEGAN, SHADOW, shadow_of
+from dither.live.taught import SHADOW, shadow_of
 from dither.log import Ledger, reward_rules
-from dither.log.database import keeping, lessons, reward_terms
-
-_SAME = ("model", "policy", "features", "dim", "floor", "monte_carlo", "baseline")  # in headers of two equal bandits
+from dither.log.database import keeping, ledger_events, lessons, reward_terms
 
 
 class Settled(NamedTuple):
@@ -33,7 +32,7 @@ def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> Settled:
         lessons.hold(connection)
         first = keeping.data(connection, BEGAN)
         if first is not None:
-            if acting is not None and not _same(acting, first, where):
+            if acting is not None and not _same(acting, first, _now(connection), where):
                 acting = None
             return Settled(False, acting)
         if acting is None:
@@ -116,20 +115,30 @@ def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> None:
     Raises ValueError unless it has the features in the order of the ledger's rows, as it is judged by these. Where the
     ledger has no names yet, it has those of the shadow from now on.
     """
-    if judged is not None and judged.columns is not None:
-        names = tuple(keeping.settle(connection, names=judged.columns)["names"])
-        if judged.columns != names:
-            raise ValueError(
-                f"the ledger has the features {list(names)}, in this order, and the shadow has {list(judged.columns)}: "
-                f"pass a shadow that has seen no names, or these, as it learns from all rows of the ledger anyway"
-            )
+    if judged is not None:
+        named(connection, judged, whose="the shadow")
     number = shadow_of(connection).number + 1
     about = {"number": number, "learns": learns, "model": None if judged is None else repr(judged.model)}
     keeping.put(connection, SHADOW, about, None if judged is None else judged.to_bytes())
     lessons.changed(connection, shadow=number)
 
 
-def fits(shadow: Bandit, learner: Learner) -> None:
+def named(connection: Any, new: Bandit, *, whose: str) -> None:
+    """Let the features of the ledger have the names of those of a bandit, where they have none.
+
+    Raises ValueError where they have others, or another order.
+    """
+    if new.columns is None:
+        return
+    names = tuple(keeping.settle(connection, names=new.columns)["names"])
+    if new.columns != names:
+        raise ValueError(
+            f"the ledger has the features {list(names)}, in this order, and {whose} has {list(new.columns)}: "
+            f"pass a bandit that has seen no names, or these, as it learns from all rows of the ledger anyway"
+        )
+
+
+def fits(shadow: Bandit, learner: Learner, *, whose: str = "the shadow") -> None:
     """Raise ValueError unless the shadow takes the X of the bandit, as it began and as it is now."""
     first, now = learner.replay(0).bandit, learner.stands.bandit
     with learner.ledger.database.reading() as connection:
@@ -137,31 +146,51 @@ def fits(shadow: Bandit, learner: Learner) -> None:
     slots = (first.slots,) if first.slots is None else range(first.slots, most + 1)
     if shadow.dim != now.dim or shadow.slots not in slots:
         raise ValueError(
-            f"the shadow must take the X of the bandit, dim={now.dim} and disjoint={now.slots}; it has "
+            f"{whose} must take the X of the bandit, dim={now.dim} and disjoint={now.slots}; it has "
             f"dim={shadow.dim} and disjoint={shadow.slots}"
         )
     if shadow.features is not None and now.features is not None:
-        now.features.check(shadow.features, what="the shadow's features", whose="the bandit")
+        now.features.check(shadow.features, what=f"the features of {whose}", whose="the bandit")
 
 
-def _same(acting: Bandit, data: bytes, where: str) -> bool:
-    """Raise ValueError unless the bandit is the one with which the ledger began; -> whether the settings are the same.
+def _now(connection: Any) -> bytes | None:
+    """The bandit of the settings of now, as it begins; None: it is the one with which the ledger began."""
+    way = course.at(ledger_events.every(connection), lessons.last(connection))
+    return course.began(connection, way) if way.first else None
 
-    They are not where the same call made the ledger's bandit under an earlier default.
+
+def _same(acting: Bandit, data: bytes, now: bytes | None, where: str) -> bool:
+    """Raise ValueError unless the bandit is the one with which the ledger began, or that of now.
+
+    -> whether it has the settings of now. It does not where they were changed since it began, and where the same call
+    made it under an earlier default.
     """
-    odd, today = _differs(acting, data)
+    if now is not None and not _odd(acting, now, "")[0]:
+        return _odd(acting, now, "")[1]
+    odd, today = _odd(acting, data, f"the ledger in {where}")
+    if odd and now is not None:
+        raise ValueError(
+            f"{odd}. Its settings were changed since it began, and it has others than these by now too: leave bandit= "
+            f"out, or change it, by dither.Live(home).change(bandit=...)"
+        )
     if odd:
         raise ValueError(
-            f"the ledger in {where} is that of another bandit: {odd}. Leave bandit= out, or begin a new ledger and "
-            f"take over the old one's export"
+            f"{odd}. Leave bandit= out; or let this one take its place, by dither.Live(home).change(bandit=...); or "
+            f"begin a new ledger and take over the old one's export"
         )
+    return today and now is None
+
+
+def _odd(acting: Bandit, data: bytes, where: str) -> tuple[str, bool]:
+    """Why a bandit is not that of some bytes, in words, "": it is; and whether it is so by today's default."""
+    odd, today = _differs(acting, data)
     first = saving.from_bytes(data).header["observations"]
+    if odd:
+        return f"{where} is that of another bandit: {odd}", today
     if acting.observations != first:
-        raise ValueError(
-            f"bandit= has learnt {acting.observations} rewards by itself, and the ledger in {where} began with a "
-            f"bandit that had learnt {first}: pass a bandit as it began, or leave bandit= out"
-        )
-    return today
+        words = f"bandit= has learnt {acting.observations} rewards by itself, and {where} began with a bandit that had"
+        return f"{words} learnt {first}", today
+    return "", today
 
 
 def _differs(passed: Bandit, data: bytes) -> tuple[str, bool]:
@@ -169,27 +198,11 @@ def _differs(passed: Bandit, data: bytes) -> tuple[str, bool]:
 
     The words are about the default, today's or an earlier one, under which it differs least.
     """
-    header, first = _read(saving.from_bytes(passed.to_bytes()).header), saving.from_bytes(data).header
+    header, first = settled.read(saving.from_bytes(passed.to_bytes()).header), saving.from_bytes(data).header
     parts = [{"model": saving.pack(model), "policy": saving.pack(policy)} for model, policy in passed.formerly]
-    headers = [header, *(header | _read(part) for part in parts)]
-    least = min(headers, key=lambda one: len(_differing(one, first)))
-    odd = (f"{n} is {first.get(n)!r} there and {least.get(n)!r} in what was passed" for n in _differing(least, first))
+    headers = [header, *(header | settled.read(part) for part in parts)]
+    least = min(headers, key=lambda one: len(settled.names(one, first)))
+    odd = (
+        f"{n} is {first.get(n)!r} there and {least.get(n)!r} in what was passed" for n in settled.names(least, first)
+    )
     return next(odd, ""), least is header
-
-
-def _read(header: dict[str, Any]) -> dict[str, Any]:
-    """A header as it is read from a file."""
-    return dict(json.loads(json.dumps(header)))
-
-
-def _differing(header: Mapping[str, Any], first: Mapping[str, Any]) -> list[str]:
-    """The settings in which a header is another one than that of a ledger."""
-    return [name for name in _SAME if _fixed(header.get(name)) != _fixed(first.get(name))]
-
-
-def _fixed(described: Any) -> Any:
-    """A setting without the number of slots, which grows. Fields that older files lack have their defaults."""
-    if not isinstance(described, dict):
-        return described
-    whole = saving.defaults(described.get("class")) | described
-    return {k: _fixed(v) for k, v in whole.items() if k != "slots"}

@@ -2,9 +2,11 @@
 
     after batch n = as it began, and then for each of the batches 1, 2, ..., n: grow, and update(x, r) with its rows
 
-where r is the reward as it was corrected up to batch n.
+where r is the reward as it was corrected up to batch n. Events of the ledger say with which bandit it began, and which
+of the batches it has not learnt (`course`).
 
 A shadow that is given later learns the batches before it too. So it is always as if it had been there from the start.
+The events of the bandit do not change it.
 A model with a half_life learns each row at the time of its decision, in seconds since 1970.
 
 The update is by the arithmetic that has taught the batch (`base.compiled`), where this process has it. So the state is
@@ -20,11 +22,13 @@ from typing import Any, NamedTuple
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import compiled
+from dither.live import course
+from dither.live.course import Course
 from dither.log import teaching, troubles
 from dither.log.database import keeping, lessons
 from dither.models import adapting
 
-BEGAN, SHADOW = "bandit", "shadow"  # the settings that hold them as they began
+SHADOW = "shadow"  # the setting that holds it as it began
 REFUSALS = (ValueError, ArithmeticError)  # what a model raises for a reward that it does not take
 
 
@@ -51,23 +55,35 @@ def shadow_of(connection: Any) -> ShadowFacts:
 class Taught:
     """A bandit and its shadow, as they stand after a batch."""
 
-    def __init__(self, first: bytes, load: dict[str, Any]) -> None:
-        """first : the bandit as it began; load : what `from_bytes` needs for the user's classes."""
+    def __init__(self, connection: Any, load: dict[str, Any]) -> None:
+        """The bandit as the ledger began; load : what `from_bytes` needs for the user's classes."""
         self.load, self.version = load, 0  # counts what has changed
         self.shadow: Bandit | None = None
         self.shadow_facts, self._shadow_at = ShadowFacts(0, False, None), 0  # and the batch that the shadow stands at
-        self.anew(first)
+        self._firsts: dict[int, bytes] = {}  # the bandits with which courses begin, that were read
+        self.begin(connection, course.BEGIN)
 
     def _loaded(self, data: bytes) -> Bandit:
         return from_bytes(data, **self.load)
 
-    def anew(self, first: bytes) -> None:
-        """The bandit as it began."""
-        self.bandit, self.batch = self._loaded(first), 0
+    def begin(self, connection: Any, way: Course) -> None:
+        """The bandit with which a course begins."""
+        self._follow(connection, way)
+        self.bandit, self.batch = self._loaded(self.first), 0
         self.mark: int | None = None  # of the batch
         self.torn = False  # whether a batch may be half learnt, since something was raised meanwhile
         self.otherwise: tuple[int, int] | None = None  # the first and the last batch that another arithmetic had taught
         self.version += 1
+
+    def _follow(self, connection: Any, way: Course) -> None:
+        """Be on a course."""
+        if way.first not in self._firsts:
+            self._firsts[way.first] = course.began(connection, way)
+        self.course, self.first = way, self._firsts[way.first]
+
+    def forget(self) -> None:
+        """The ledger is another one: what was read of its events is not to be used."""
+        self._firsts.clear()
 
     def name(self, columns: tuple[str, ...] | None) -> None:
         """Give bandit and shadow the names of the features, in the order of the ledger's rows, where they have none."""
@@ -83,10 +99,11 @@ class Taught:
         self.shadow = None if facts.first is None else self._loaded(facts.first)
         self.version += 1
 
-    def snapshot(self, row: Any) -> None:
-        """Stand where a snapshot does. The shadow does so where the snapshot has it."""
+    def snapshot(self, connection: Any, row: Any, way: Course) -> None:
+        """Stand where a snapshot does, after a batch of this course. The shadow does so where the snapshot has it."""
         has_shadow = row.shadow is not None and row.shadow == self.shadow_facts.number
         bandit = self._loaded(bytes(row.bytes))
+        self._follow(connection, way)
         if has_shadow:
             self.shadow, self._shadow_at = self._loaded(bytes(row.shadow_bytes)), row.batch
         self.bandit, self.batch, self.mark = bandit, row.batch, row.mark
@@ -98,31 +115,55 @@ class Taught:
         learns = self.shadow is not None and self.shadow_facts.learns and self._shadow_at == self.batch
         return self.bandit.to_bytes(), (self.shadow_facts.number, self.shadow.to_bytes()) if learns else None  # type: ignore[union-attr]
 
+    def up_to(self, connection: Any, to: int, way: Course) -> int:
+        """Learn the batches up to one, by a course to which this state leads; -> how many rewards the model refused."""
+        refused = 0
+        before = self.first
+        self._follow(connection, way)
+        if self.first is not before:
+            self.bandit.decide_as(self._loaded(self.first))
+            self.version += 1
+        self.catch_up(connection)
+        differ = bool(way.gaps) and self.shadow is not None  # which batches the two learn
+        while self.batch < to:
+            batch = self.lesson(connection, self.batch + 1, upto=to)
+            judged = self._judged(connection, self.batch + 1, upto=to) if differ else batch
+            refused += self.learn(batch, judged)
+            self.torn = self.batch < to  # what is on the way, as it is corrected later, is no state of the ledger
+        return refused
+
     def catch_up(self, connection: Any) -> None:
-        """Let the shadow learn the batches that the bandit has learnt and it has not."""
+        """Let the shadow learn the batches at which the bandit stands already."""
         self.torn = True
         if self.shadow is not None and self.shadow_facts.learns:
             for number in range(self._shadow_at + 1, self.batch + 1):
-                teach(self.shadow, self.lesson(connection, number, upto=self.batch), whose="shadow")
+                teach(self.shadow, self._judged(connection, number, upto=self.batch), whose="shadow")
                 self._shadow_at = number
         elif self.shadow is not None:
-            grow(self.shadow, self.bandit.slots)
+            grow(self.shadow, lessons.slots(connection, upto=self.batch))
         if self._shadow_at != self.batch:
             self.version += 1
         self._shadow_at, self.torn = self.batch, False
 
     def lesson(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
-        """A batch, as these bandits learn it for the state after another one, with what was corrected up to there."""
+        """A batch, as the bandit learns it for the state after another one, with what was corrected up to there."""
+        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None, upto, self.course.gaps)
+
+    def _judged(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
+        """The same for the shadow, which learns all batches."""
         return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None, upto)
 
-    def learn(self, batch: lessons.Batch) -> int:
-        """Learn the next batch; -> how many of its rewards the bandit's model refused."""
-        self.torn = True
+    def learn(self, batch: lessons.Batch, judged: lessons.Batch | None = None) -> int:
+        """Learn the next batch; -> how many of its rewards the bandit's model refused.
+
+        judged : what the shadow learns of it; None: the same
+        """
+        self.torn, judged = True, batch if judged is None else judged
         refused = teach(self.bandit, batch)
         if self.shadow is not None and self.shadow_facts.learns:
-            teach(self.shadow, batch, whose="shadow")
+            teach(self.shadow, judged, whose="shadow")
         elif self.shadow is not None:
-            grow(self.shadow, batch.grown)
+            grow(self.shadow, judged.grown)
         self.batch = self._shadow_at = batch.number
         self.mark, self.torn = batch.mark, False
         if batch.arithmetic is not None and not compiled.at_hand(batch.arithmetic):

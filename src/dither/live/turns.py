@@ -49,14 +49,19 @@ class Limit(NamedTuple):
 
 def settle(ledger: Ledger, budgets: Mapping[Any, Any] | None) -> None:
     """Let a ledger keep these budgets from now on; None: those that it has."""
-    if budgets is None:
-        return
+    if budgets is not None:
+        with ledger.holding() as connection:
+            put(connection, budgets)
+
+
+def put(connection: Any, budgets: Mapping[Any, Any]) -> dict[str, Any]:
+    """The budgets of a ledger from now on; -> how it keeps them."""
     new = described(checked(budgets))
-    with ledger.holding() as connection:
-        lessons.hold(connection)
-        if new != keeping.settings(connection).get(BUDGETS, {}):
-            keeping.put(connection, BUDGETS, new)
-            lessons.changed(connection)
+    lessons.hold(connection)
+    if new != keeping.settings(connection).get(BUDGETS, {}):
+        keeping.put(connection, BUDGETS, new)
+        lessons.changed(connection)
+    return new
 
 
 class Turns:
@@ -182,9 +187,12 @@ class Turns:
         return sums
 
 
-def fits(bandit: Bandit, *, store: str, shadows: Iterable[Bandit | None], rule: bool) -> None:
-    """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act."""
-    if bandit.baseline is not None and store != "all":
+def fits(bandit: Bandit, *, whole: bool, shadows: Iterable[Bandit | None], rule: bool) -> None:
+    """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act.
+
+    whole : whether the features of all arms on offer are stored
+    """
+    if bandit.baseline is not None and not whole:
         raise ValueError("a baseline needs store='all': what its rounds add up to is counted from all features")
     for one in shadows:
         judged(one)

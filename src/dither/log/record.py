@@ -8,6 +8,7 @@ import time as clock
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock_time
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -262,7 +263,7 @@ def _dumped(extra: dict[str, Any]) -> str:
 
 def as_json(value: Any) -> Any:
     """What JSON has for a value that it does not know."""
-    if isinstance(value, (datetime, date)):
+    if isinstance(value, (datetime, date, clock_time)):
         return value.isoformat()
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()

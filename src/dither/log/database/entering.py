@@ -13,13 +13,15 @@ from dither.log.database.home import Home
 
 TOGETHER = 500  # ids that are looked up by one statement
 _TABLE = sql_tables.decisions.c
-COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased", "terms")]
+COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased", "terms", "encoded")]
 _NEWEST = sa.select(sql_tables.lease.c.terms).scalar_subquery()
+_ENCODED = sa.select(sql_tables.lease.c.encoded).scalar_subquery()
 _HORIZON = sa.select(sql_tables.changes.c.horizon).where(sql_tables.changes.c.number == _NEWEST).scalar_subquery()
-# under the terms that are the newest in this statement, whatever this process knows of them
+# under the terms that are the newest in this statement, whatever this process knows of them; and by the features that
+# are, which whoever encodes knows, as a row of other marks is not stored
 INSERT = sql_tables.decisions.insert().values(
     {name: sa.bindparam(name) for name in COLUMNS}
-    | {"terms": _NEWEST, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
+    | {"terms": _NEWEST, "encoded": _ENCODED, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
 )
 COMPARED = INSERT.returning(  # the marks of the changes, and of the batch that the row knew
     sa.select(sql_tables.lease.c.mark).scalar_subquery(),

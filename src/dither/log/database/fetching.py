@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from dither.features import raw_records
 from dither.log import reward_rules, schema
 from dither.log.database import sql_tables
 from dither.log.database.home import Home
@@ -51,16 +52,18 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def decisions(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Iterator[Any]:
+def decisions(connection: sa.Connection, home: Home, span: Span = WHOLE, *, records: bool = False) -> Iterator[Any]:
     """Frames of the decisions whose times lie in a span, in order.
 
     They have the columns `schema.DECISION`, the user's, and `__decision`, the numbers. A frame with decisions that were
-    erased has the column `was_erased` too.
+    erased has the column `was_erased` too. With `records` they have those of `schema.RAW` too.
     """
-    fields = [_DECISION[name] for name in _HELD]
-    some = sa.select(*fields).where(*within(span)).order_by(_DECISION.number)
+    fields, held = [_DECISION[name] for name in _HELD], (*_HELD, *["raw"] * records)
+    some = sa.select(*fields, *[sql_tables.records.c.bytes] * records).where(*within(span)).order_by(_DECISION.number)
+    if records:
+        some = some.outerjoin_from(sql_tables.decisions, sql_tables.records)
     for part in rows(connection, home, some):
-        yield _frame(dict(zip(_HELD, zip(*part, strict=True), strict=True)))
+        yield _frame(dict(zip(held, zip(*part, strict=True), strict=True)))
 
 
 def with_extra(connection: sa.Connection, *names: str) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -154,7 +157,11 @@ def _frame(held: dict[str, Sequence[Any]]) -> Any:
     columns.append(pl.Series("__decision", held["number"], dtype=pl.Int64))
     if any(held["erased"]):
         columns.append(pl.Series("was_erased", [number is not None for number in held["erased"]]))
-    return pl.DataFrame([*columns, *_extras(held["extra"])])
+    if "raw" in held:
+        texts = [(None, None) if data is None else raw_records.texts(bytes(data)) for data in held["raw"]]
+        for name, each in zip(schema.RAW, zip(*texts, strict=True), strict=True):
+            columns.append(pl.Series(name, each, dtype=pl.String))
+    return pl.DataFrame([*columns, *_extras(held["extra"], {column.name for column in columns})])
 
 
 def _lists(name: str, blobs: Sequence[Any], widths: Sequence[Any] | None) -> Any:
@@ -179,16 +186,13 @@ def _lists(name: str, blobs: Sequence[Any], widths: Sequence[Any] | None) -> Any
     return pl.Series(name, [None if array is None else array.tolist() for array in arrays], dtype=dtype)
 
 
-def _extras(texts: Sequence[str | None]) -> list[Any]:
-    """The user's own columns."""
+def _extras(texts: Sequence[str | None], taken: set[str]) -> list[Any]:
+    """The user's own columns. taken : names of the log's own"""
     if not any(texts):
         return []
     extras = json.loads("[" + ",".join([text or "{}" for text in texts]) + "]")
-    names = dict.fromkeys(itertools.chain.from_iterable(extras))
-    return [
-        _column(f"{name}{YOURS}" if name in schema.COLUMNS else name, [one.get(name) for one in extras])
-        for name in names
-    ]
+    names, taken = dict.fromkeys(itertools.chain.from_iterable(extras)), taken | schema.COLUMNS.keys()
+    return [_column(f"{name}{YOURS}" if name in taken else name, [one.get(name) for one in extras]) for name in names]
 
 
 def _column(name: str, values: list[Any]) -> Any:

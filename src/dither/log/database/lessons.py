@@ -15,9 +15,10 @@ with a number and a mark is in one history alone, after the same batches. Whoeve
 that it knows with those of the ledger, in the transaction that writes.
 """
 
+import functools
 import secrets
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import sqlalchemy as sa
@@ -45,8 +46,8 @@ _RENEW = (
 )
 _CHECK = sa.select(*_STANDING).where(_MINE).with_for_update(of=sql_tables.lease)
 _NUMBER = sa.insert(sql_tables.batches).values({c.name: sa.bindparam(c.name) for c in _BATCH})
-_ARITHMETIC = sa.func.coalesce(_BATCH.arithmetic, sa.literal_column(f"'{compiled.NUMPY}'"))  # an older dither had one
-_ABOUT = sa.select(_BATCH.slots, MARK, _ARITHMETIC).where(_BATCH.number == sa.bindparam("number_"))
+ARITHMETIC = sa.func.coalesce(_BATCH.arithmetic, sa.literal_column(f"'{compiled.NUMPY}'"))  # an older dither had one
+_ABOUT = sa.select(_BATCH.slots, MARK, ARITHMETIC).where(_BATCH.number == sa.bindparam("number_"))
 
 
 def _teaches(rewards: Any) -> sa.ColumnElement[bool]:
@@ -54,11 +55,17 @@ def _teaches(rewards: Any) -> sa.ColumnElement[bool]:
     return sql_tables.teaches(rewards.c.standing) & (rewards.c.part == "")
 
 
-def _lessons() -> Any:
-    """The rows of a batch, each with its latest reward up to some batch. The first row of a decision is its lesson."""
+@functools.cache
+def _lessons(gaps: int) -> Any:
+    """The rows of a batch, each with its latest reward up to some batch. The first row of a decision is its lesson.
+
+    gaps : how many spans of batches there are whose rewards do not count
+    """
     other = sql_tables.rewards.alias()
     others = _teaches(other) & (other.c.decision == _REWARD.decision)
     latest = sa.select(other.c.reward).where(others, other.c.batch <= sa.bindparam("upto_"))
+    for i in range(gaps):
+        latest = latest.where(~other.c.batch.between(sa.bindparam(f"from_{i}"), sa.bindparam(f"to_{i}")))
     r = latest.order_by(other.c.seq.desc()).limit(1).scalar_subquery()
     rows = sa.select(_DECISION.x, _DECISION.slot, r, _DECISION.time).join_from(sql_tables.rewards, sql_tables.decisions)
     there = (_REWARD.batch == sa.bindparam("number_")) & _REWARD.reward.is_not(None)
@@ -74,7 +81,8 @@ def _corrected() -> Any:
     return fields.where(between, _teaches(lesson), _teaches(later))
 
 
-_LESSONS, _CORRECTED = _lessons(), _corrected()
+_CORRECTED = _corrected()
+Gaps: TypeAlias = tuple[tuple[int, int], ...]  # spans of batches, first and last, that were not learnt
 
 
 class Batch(NamedTuple):
@@ -133,9 +141,9 @@ class Lease(NamedTuple):
     seconds: float
 
 
-def hold(connection: sa.Connection) -> None:
-    """Keep learners from writing until this transaction ends."""
-    connection.execute(sa.select(_LEASE.fence).with_for_update()).one()
+def hold(connection: sa.Connection) -> int:
+    """Keep learners from writing until this transaction ends; -> the fence of the one that may learn."""
+    return int(connection.execute(sa.select(_LEASE.fence).with_for_update()).one().fence)
 
 
 def free(connection: sa.Connection, home: Home, holder: str, seconds: float) -> bool:
@@ -206,13 +214,13 @@ def begin(connection: sa.Connection, number: int, *, most: int = MOST) -> int:
     ).rowcount
 
 
-def number(connection: sa.Connection, home: Home, lease: Lease, batch: int, rows: int, slots: int | None = None) -> int:
+def number(connection: sa.Connection, home: Home, fence: int, batch: int, rows: int, slots: int | None = None) -> int:
     """Record a batch of so many rows, which is about to be taught by the arithmetic of this process; -> its mark.
 
     slots : how many the bandit has from this batch on; None: as before
     """
     mark, now, taught = secrets.randbits(63), home.now(connection), compiled.arithmetic()
-    about = dict(number=batch, time=now, rows=rows, fence=lease.fence, slots=slots, mark=mark, arithmetic=taught)
+    about = dict(number=batch, time=now, rows=rows, fence=fence, slots=slots, mark=mark, arithmetic=taught)
     home.quick(connection, _NUMBER, **about)
     return mark
 
@@ -220,8 +228,8 @@ def number(connection: sa.Connection, home: Home, lease: Lease, batch: int, rows
 def taught_by(connection: sa.Connection, *, upto: int) -> list[TaughtBy]:
     """Which arithmetics have taught the batches up to one, by the first batch of each."""
     first = sa.func.min(_BATCH.number)
-    fields = sa.select(_ARITHMETIC, sa.func.count(), first, sa.func.max(_BATCH.number))
-    fields = fields.where(_BATCH.number <= upto).group_by(_ARITHMETIC).order_by(first)
+    fields = sa.select(ARITHMETIC, sa.func.count(), first, sa.func.max(_BATCH.number))
+    fields = fields.where(_BATCH.number <= upto).group_by(ARITHMETIC).order_by(first)
     return [TaughtBy(*row) for row in connection.execute(fields)]
 
 
@@ -236,9 +244,10 @@ def last(connection: sa.Connection) -> int:
     return connection.scalar(sa.select(sa.func.max(_BATCH.number))) or 0
 
 
-def slots(connection: sa.Connection) -> int:
-    """How many disjoint slots a batch has given the bandit; 0: it has those with which it began."""
-    return connection.scalar(sa.select(sa.func.max(_BATCH.slots))) or 0
+def slots(connection: sa.Connection, *, upto: int | None = None) -> int:
+    """How many disjoint slots a batch has given the bandit, one up to a number; 0: it has those with which it began."""
+    most = sa.select(sa.func.max(_BATCH.slots))
+    return connection.scalar(most if upto is None else most.where(_BATCH.number <= upto)) or 0
 
 
 def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
@@ -246,15 +255,19 @@ def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
     return connection.scalar(_CORRECTED, {"after_": after, "to_": to})
 
 
-def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto: int) -> Batch:
+def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto: int, gaps: Gaps = ()) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features.
 
     slotted : whether the bandit has disjoint slots
     upto : a batch: of the rewards of one decision the latest up to it counts, so a correction in it or before it
+    gaps : batches that were not learnt. Such a batch has no rewards here, and nothing of it corrects another one
     """
     about = connection.execute(_ABOUT, {"number_": number}).first()
     grown, mark, arithmetic = (None, None, None) if about is None else about
-    rows = connection.execute(_LESSONS, {"number_": number, "upto_": upto}).all()
+    if any(low <= number <= high for low, high in gaps):
+        return of_rows(number, [], dim, slotted, mark=mark)
+    ends = {f"{end}_{i}": gap[at] for i, gap in enumerate(gaps) for at, end in enumerate(("from", "to"))}
+    rows = connection.execute(_lessons(len(gaps)), {"number_": number, "upto_": upto} | ends).all()
     return of_rows(number, rows, dim, slotted, grown, mark)._replace(arithmetic=arithmetic)
 
 

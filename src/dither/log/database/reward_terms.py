@@ -5,6 +5,7 @@ stores it (`entering`), so no process stores a decision under terms that another
 """
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -95,6 +96,30 @@ def bound(connection: sa.Connection, home: Home, support: schema.Range, span: An
         lacking = {name: value for name, value in more.items() if every_term.get(name) is None}
         text = json.dumps(every_term | lacking)
         connection.execute(sa.update(sql_tables.changes).where(_CHANGE.number == row.number).values(terms=text))
+
+
+def learnable(connection: sa.Connection, home: Home, support: schema.Range) -> None:
+    """Let the bandit be one that can learn these rewards. What may come stays as it was.
+
+    support : the least and the largest reward that it can learn
+
+    Raises ValueError where decisions may have rewards that it cannot learn.
+    """
+    number, text = connection.execute(_NEWEST).one()
+    now = {**terms.BEGIN, **json.loads(text)}
+    if now["support"] == schema.ends(support):
+        return
+    numbers = connection.scalars(sa.select(sql_tables.decisions.c.terms).distinct())
+    agreed = every(connection)
+    span = schema.hull(agreed[one].reward_range for one in {number, *numbers}) or (-math.inf, math.inf)
+    if not support[0] <= span[0] or not span[1] <= support[1]:
+        raise ValueError(
+            f"the rewards of the ledger in {home.where} lie in {terms.words(span)}, and this bandit learns those in "
+            f"{terms.words(support)}: pass a bandit with the same link, or begin a new ledger with this one"
+        )
+    kept = now["support"] if now["reward_range"] is None else now["reward_range"]
+    _put(connection, home, number + 1, now | {"support": schema.ends(support), "reward_range": kept})
+    lessons.changed(connection, terms=number + 1)
 
 
 def _put(connection: sa.Connection, home: Home, number: int, each: Mapping[str, Any]) -> None:

@@ -67,6 +67,7 @@ decisions = sa.Table(
     sa.Column("closed", sa.Boolean, nullable=False),  # whether `expire` has found the deadline passed
     sa.Column("erased", Whole),  # number of the erasure that took the data
     sa.Column("terms", Whole, nullable=False, server_default="0"),  # number of the terms of its rewards
+    sa.Column("encoded", Whole, nullable=False, server_default="0"),  # number of the features that made X (`lease`)
 )
 sa.Index(
     PREFIX + "open",
@@ -78,6 +79,13 @@ sa.Index(
 sa.Index(PREFIX + "times", decisions.c.time)
 _GONE = decisions.c.erased.is_not(None)
 sa.Index(PREFIX + "gone", decisions.c.time, sqlite_where=_GONE, postgresql_where=_GONE)
+
+records = sa.Table(  # what decisions were made of, before any features (`features.raw_records`)
+    PREFIX + "records",
+    metadata,
+    sa.Column("decision", Number, sa.ForeignKey(PREFIX + "decisions.number"), primary_key=True, autoincrement=False),
+    sa.Column("bytes", Bytes, nullable=False),
+)
 
 rewards = sa.Table(
     PREFIX + "rewards",
@@ -109,6 +117,18 @@ batches = sa.Table(
     sa.Column("arithmetic", sa.Text),  # that taught it (`base.compiled`); null: NumPy, by an older dither
 )
 
+events = sa.Table(  # of the bandit (`ledger_events`): each is a batch, from which on the bandit is another one
+    PREFIX + "events",
+    metadata,
+    sa.Column("number", Whole, primary_key=True, autoincrement=False),
+    sa.Column("batch", Whole, nullable=False, unique=True),
+    sa.Column("time", Whole, nullable=False),
+    sa.Column("author", sa.Text, nullable=False),
+    sa.Column("what", sa.Text, nullable=False),
+    sa.Column("details", sa.Text, nullable=False),  # JSON
+    sa.Column("bytes", Bytes),  # the bandit from there on, as it begins; null: it begins as one before
+)
+
 snapshots = sa.Table(
     PREFIX + "snapshots",
     metadata,
@@ -133,6 +153,7 @@ lease = sa.Table(  # one row
     sa.Column("mark", Whole, nullable=False, server_default="0"),  # random, new with each of these changes
     sa.Column("length", Whole),  # of the lease, in microseconds; null: taken by an older dither
     sa.Column("terms", Whole, nullable=False, server_default="0"),  # number of the terms of the decisions to come
+    sa.Column("encoded", Whole, nullable=False, server_default="0"),  # number of the features: 0 of the first ones
 )
 
 changes = sa.Table(  # the terms of rewards, each time all of them (`log.terms`)

@@ -1,0 +1,70 @@
+"""The events of a running bandit, in the ledger: each is a batch without rewards, from which on the bandit is another.
+
+So whoever learns meets an event where it meets any batch. A process that has not learnt the batch is behind, and learns
+it as all others. An event is written under the lock of the lease, by any process, whether it may learn or not: so
+events of several processes have an order, and no batch comes between what an event was made from and the event.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from dither.log import record
+from dither.log.database import lessons, sql_tables
+from dither.log.database.home import Home
+
+_EVENT = sql_tables.events.c
+_ABOUT = [column for column in _EVENT if column.name != "bytes"]
+
+
+class BanditEvent(NamedTuple):
+    """What has changed a running bandit."""
+
+    number: int  # of the event, from 1 on
+    batch: int  # its own: the bandit is another one from this batch on
+    time: datetime
+    author: str
+    what: str  # the kind, one of `live.course.KINDS`
+    details: dict[str, Any]
+
+
+def every(connection: sa.Connection) -> list[BanditEvent]:
+    """All events, in order."""
+    rows = connection.execute(sa.select(*_ABOUT).order_by(_EVENT.number))
+    return [_event(*row) for row in rows]
+
+
+def _event(number: int, batch: int, time: int, author: str, what: str, details: str) -> BanditEvent:
+    at = record.EPOCH + timedelta(microseconds=time)
+    return BanditEvent(number, batch, at, author, what, json.loads(details))
+
+
+def data(connection: sa.Connection, number: int) -> bytes:
+    """The bandit with which an event lets learning begin."""
+    return bytes(connection.execute(sa.select(_EVENT.bytes).where(_EVENT.number == number)).scalar_one())
+
+
+def put(
+    connection: sa.Connection,
+    home: Home,
+    what: str,
+    details: Mapping[str, Any],
+    *,
+    author: str,
+    data: bytes | None = None,
+) -> BanditEvent:
+    """Write an event as the next batch. The caller's transaction makes it whole, and locks the lease before it reads.
+
+    data : the bandit from there on, as it begins; None: it begins as one before
+    """
+    fence, batch = lessons.hold(connection), lessons.last(connection) + 1
+    lessons.number(connection, home, fence, batch, rows=0)
+    number = (connection.scalar(sa.select(sa.func.max(_EVENT.number))) or 0) + 1
+    text, now = json.dumps(details, allow_nan=False), home.now(connection)
+    row = dict(number=number, batch=batch, time=now, author=author, what=what, details=text, bytes=data)
+    connection.execute(sa.insert(sql_tables.events).values(row))
+    lessons.changed(connection)  # so decisions that were made before it, and are not stored yet, are made again
+    return _event(number, batch, now, author, what, text)
