@@ -7,8 +7,10 @@ snapshot, and one from before the oldest snapshot costs the whole replay.
 
 from typing import Any
 
-from dither.live.taught import BEGAN, Taught
-from dither.log.database import keeping, lessons
+from dither.live import course
+from dither.live.course import Course
+from dither.live.taught import Taught
+from dither.log.database import keeping, ledger_events, lessons
 
 
 def state(connection: Any, batch: int, load: dict[str, Any]) -> Taught:
@@ -16,30 +18,33 @@ def state(connection: Any, batch: int, load: dict[str, Any]) -> Taught:
 
     Raises ValueError where the ledger has no such batch, or no bandit; whatever a model raises while it is loaded.
     """
-    first, last = keeping.data(connection, BEGAN), lessons.last(connection)
-    if first is None:
+    last = lessons.last(connection)
+    if keeping.data(connection, course.BEGAN) is None:
         raise ValueError("the ledger has no bandit")
     if not 0 <= batch <= last:
         raise ValueError(f"the ledger has {last} batches, and no batch {batch}")
-    taught = Taught(first, load)
-    _nearest(connection, taught, first, batch)
-    for number in range(taught.batch + 1, batch + 1):
-        taught.learn(taught.lesson(connection, number, upto=batch))
+    taught, events = Taught(connection, load), ledger_events.every(connection)
+    way = course.at(events, batch)
+    _nearest(connection, taught, events, way, batch)
+    taught.up_to(connection, batch, way)
     return taught
 
 
-def _nearest(connection: Any, taught: Taught, first: bytes, batch: int) -> None:
-    """Stand at the latest snapshot on the way to a batch that can be read, or at the beginning."""
+def _nearest(connection: Any, taught: Taught, events: list[Any], way: Course, batch: int) -> None:
+    """Stand at the latest snapshot on the way to a batch that can be read, or at the beginning of the way."""
     before = batch + 1
     while (row := lessons.snapshot(connection, after=0, before=before)) is not None:
-        corrected = lessons.corrected(connection, row.batch, batch)
+        then, corrected = course.at(events, row.batch), lessons.corrected(connection, row.batch, batch)
         if corrected is not None and corrected <= row.batch:
             before = corrected
             continue
+        if not then.leads(way, row.batch):
+            before = row.batch
+            continue
         try:
-            taught.snapshot(row)
+            taught.snapshot(connection, row, then)
         except Exception:  # an earlier one is taken; whoever learns says that it cannot be read (`Learner`)
             before = row.batch
             continue
         return
-    taught.anew(first)
+    taught.begin(connection, way)
