@@ -73,8 +73,8 @@ def read(X: Any, mask: Any, *, dim: int, slots: int | None, columns: tuple[str, 
     alone = 1 if slots is not None else 2
     if type(X) is np.ndarray and inputs.plain(X, alone, dim):  # the usual case, at once
         arms = X.shape[:-1] if slots is None else (slots,)
-        if mask is None:  # past the constructor, a function of Python that takes three times as long
-            return tuple.__new__(Request, (X, None, arms, columns, None, None, None, None, None, None))
+        if mask is None:
+            return Request(X, None, arms, columns)
         if type(mask) is np.ndarray and mask.dtype == np.bool_ and mask.shape == arms:
             on_offer = np.count_nonzero(mask)
             if on_offer:
