@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dither.log.database import committing, fetching
     from dither.log.record import RecordedOneOrMany
 
+FEATURES = ("now", "then")  # of which X is read
 _TOGETHER = 10_000  # pending decisions that are read together
 
 
@@ -415,7 +416,13 @@ class Ledger:
         return erased
 
     def read(
-        self, *, rewards: str | None = None, since: Any = None, until: Any = None, records: bool = False
+        self,
+        *,
+        rewards: str | None = None,
+        since: Any = None,
+        until: Any = None,
+        records: bool = False,
+        features: str = "now",
     ) -> Logged:
         """The decisions with the rewards that count, as `dither.log.read` gives them.
 
@@ -425,13 +432,17 @@ class Ledger:
             from the first one, or to the last one
         records : whether the log gets the columns `raw_context` and `raw_arms`, JSON of the context and of the records
             of the arms on offer, where `dither.Live` keeps them (`store="records"`); null for a decision without
+        features : where a `Live` has changed them, which X has. "now": those of now in all rows, as the bandit learns
+            them: encoded anew from the records, else carried over. "then": each row those that made it
 
         Raises ValueError for a ledger without decisions.
         """
         from dither.log.database import fetching
 
         errors.true_or_false("records", records)
-        return self.logged(fetching.within(record.span(since, until)), rewards=rewards, records=records)
+        errors.one_of("features", features, FEATURES)
+        within = fetching.within(record.span(since, until))
+        return self.logged(within, rewards=rewards, records=records, features=features)
 
     def logged(
         self,
@@ -440,6 +451,7 @@ class Ledger:
         rewards: str | None = None,
         leave: Collection[str] = (),
         records: bool = False,
+        features: str = "now",
     ) -> Logged:
         """The decisions that fulfil all conditions, as `read` gives them; it says what the others mean.
 
@@ -447,7 +459,7 @@ class Ledger:
         """
         if rewards is not None:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
-        decisions, events, about = self.frames(which, leave=leave, records=records)
+        decisions, events, about = self.frames(which, leave=leave, records=records, features=features)
         if decisions.height == 0:
             when = " in this span of time" * bool(which)
             raise ValueError(
@@ -474,17 +486,25 @@ class Ledger:
             return days.read(connection, self.database, record.span(since, until))
 
     def frames(
-        self, which: "fetching.Which" = (), *, leave: Collection[str] = (), records: bool = False
+        self,
+        which: "fetching.Which" = (),
+        *,
+        leave: Collection[str] = (),
+        records: bool = False,
+        features: str = "now",
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
 
-        which : conditions on the decisions; leave : columns of theirs that are not read; records : as for `read`
+        which : conditions on the decisions; leave : columns of theirs that are not read; records, features : as for
+            `read`
         """
-        from dither.log.database import fetching, keeping, reward_terms
+        from dither.log.database import encodings, fetching, keeping, reward_terms
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self.database, which, leave=leave, records=records))
+            encoder = encodings.encoder(connection) if features == "now" else None
+            more: dict[str, Any] = dict(leave=leave, records=records, encoder=encoder)
+            parts = list(fetching.decisions(connection, self.database, which, **more))
             events = fetching.events(connection, self.database, which)
             limits = reward_terms.ranges(connection, *which)
             about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)

@@ -8,7 +8,7 @@ import contextlib
 import gc
 import itertools
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from dither.features import raw_records
 from dither.log import reward_rules, schema
 from dither.log.database import sql_tables
+from dither.log.database.encodings import Encoder
 from dither.log.database.home import Home
 from dither.log.logged import YOURS
 from dither.log.record import Span
@@ -54,7 +55,13 @@ def uncollected() -> Iterator[None]:
 
 
 def decisions(
-    connection: sa.Connection, home: Home, which: Which = (), *, leave: Collection[str] = (), records: bool = False
+    connection: sa.Connection,
+    home: Home,
+    which: Which = (),
+    *,
+    leave: Collection[str] = (),
+    records: bool = False,
+    encoder: Encoder | None = None,
 ) -> Iterator[Any]:
     """Frames of the decisions that fulfil all conditions, in order.
 
@@ -62,14 +69,32 @@ def decisions(
 
     They have the columns `schema.DECISION`, the user's, and `__decision`, the numbers. A frame with decisions that were
     erased has the column `was_erased` too. With `records` they have those of `schema.RAW` too.
+
+    encoder : has X as the features in force make it; None: it is as it was stored
     """
-    fields = [sa.null().label(name) if name in leave else _DECISION[name] for name in _HELD]
-    held = (*_HELD, *["raw"] * records)
-    some = sa.select(*fields, *[sql_tables.records.c.bytes] * records).where(*which).order_by(_DECISION.number)
-    if records:
+    fields: list[Any] = [sa.null().label(name) if name in leave else _DECISION[name] for name in _HELD]
+    held, encoder = _HELD, None if "features" in leave else encoder
+    some = sa.select(*fields).where(*which).order_by(_DECISION.number)
+    if records or encoder is not None:
+        some = some.add_columns(_DECISION.encoded, sql_tables.records.c.bytes)
         some = some.outerjoin_from(sql_tables.decisions, sql_tables.records)
+        held = (*_HELD, "encoded", "raw")
     for part in rows(connection, home, some):
-        yield _frame(dict(zip(held, zip(*part, strict=True), strict=True)))
+        columns: dict[str, Sequence[Any]] = dict(zip(held, zip(*part, strict=True), strict=True))
+        if encoder is not None:
+            columns |= _encoded(connection, encoder, columns)
+        yield _frame(columns, records=records)
+
+
+def _encoded(connection: sa.Connection, encoder: Encoder, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """X and its width, as an encoder has them."""
+    parts = [columns[one.name] for one in encoder.fields[:-1]]  # the last is called `raw`
+    found: dict[str, list[Any]] = {"features": [], "width": []}
+    for X, d, *of in zip(columns["features"], columns["width"], *parts, columns["raw"], strict=True):
+        again = None if X is None else encoder.rows(connection, np.frombuffer(X, dtype="<f8").reshape(-1, d), of)
+        found["features"].append(None if again is None else np.ascontiguousarray(again, dtype="<f8").tobytes())
+        found["width"].append(None if again is None else again.shape[1])
+    return found
 
 
 def with_extra(connection: sa.Connection, *names: str) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -171,7 +196,7 @@ def events(connection: sa.Connection, home: Home, which: Which = ()) -> Any:
     )
 
 
-def _frame(held: dict[str, Sequence[Any]]) -> Any:
+def _frame(held: Mapping[str, Sequence[Any]], *, records: bool) -> Any:
     pl, types = schema.polars(), schema.dtypes(schema.DECISION)
     columns = []
     for name in schema.DECISION:
@@ -184,7 +209,7 @@ def _frame(held: dict[str, Sequence[Any]]) -> Any:
     columns.append(pl.Series("__decision", held["number"], dtype=pl.Int64))
     if any(held["erased"]):
         columns.append(pl.Series("was_erased", [number is not None for number in held["erased"]]))
-    if "raw" in held:
+    if records:
         texts = [(None, None) if data is None else raw_records.texts(bytes(data)) for data in held["raw"]]
         for name, each in zip(schema.RAW, zip(*texts, strict=True), strict=True):
             columns.append(pl.Series(name, each, dtype=pl.String))
