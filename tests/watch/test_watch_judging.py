@@ -13,6 +13,7 @@ from dither.watch import desk as desks
 from dither.watch import judging
 from dither.watch.desk import AnswerDesk, Busy
 from dither.watch.judging import Asked, PolicyJudge
+from dither.watch.watched import WatchedLedger
 from watched_ledgers import ARMS, SCRIPT
 
 
@@ -87,6 +88,15 @@ def test_without_exploration_is_the_best_arm_of_the_bandit(rich, ledger):
     evaluation = answered(PolicyJudge(ledger, lambda: bandit, 30), Asked("greedy")).evaluation
     (name,) = evaluation.policies
     assert evaluation.estimates[name, "snips"].value == pytest.approx(np.sum(weights * logged.r) / np.sum(weights))
+
+
+def test_the_bandit_of_the_page_is_the_one_that_acts_now(rich):
+    watched = WatchedLedger(rich[0], show_context=False, seconds=30)
+    with dither.Live(rich[0], learn=False) as live:
+        assert watched.bandit().to_bytes() == live.replay().to_bytes()
+    answer = watched.judge.answer(Asked("now"), wait=20)
+    assert answer.evaluation is not None
+    watched.close()
 
 
 def test_what_cannot_be_judged_is_said(ledger):
