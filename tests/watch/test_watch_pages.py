@@ -16,7 +16,7 @@ import dither
 import watched_ledgers
 from asking import Client
 from dither import live, watch
-from dither.watch import charts, query, watched, wording
+from dither.watch import charts, latest, query, watched, wording
 from watched_ledgers import ARMS, AUTHOR, LONG, NOTE, QUOTED, SCRIPT, TURNED
 
 PLACES = ["/", "/?days=14", "/arms", "/arms?sort=value", "/decisions", "/decisions/3", "/judge", "/events"]
@@ -158,6 +158,17 @@ def test_decisions_are_listed_page_by_page(page, rich):
         place = older and older[1]
     assert seen == [wording.plain(id, 28) for id in reversed(ids)]
     # seen red: `<=` for `before`
+
+
+def test_a_list_of_decisions_reads_no_features(rich):
+    with dither.log.Ledger.to_read(rich[0]) as ledger:
+        listed = latest.decisions(ledger, 3)
+        one = latest.decision(ledger, listed[0].number)
+        assert [decided.row["features"] for decided in listed] == [None] * 3
+        assert np.shape(one.row["features"]) == (len(ARMS), 3)
+        assert (one.id, one.arm, one.reward) == (listed[0].id, listed[0].arm, None)
+        assert latest.decision(ledger, 291) is None
+    # seen red: `decisions` that reads all columns
 
 
 def test_a_decision_is_found_by_its_id_and_its_context_is_not_shown(page, rich):
