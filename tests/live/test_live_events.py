@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from numpy.testing import assert_allclose
 
 import dither
+import walks
 from dither.bandit import saving
 from dither.features import Numeric
 from dither.live import new_settings, taught
@@ -35,8 +36,9 @@ def true(*lives):
         assert live.to_bytes() == live.replay(live.batch).to_bytes()
         if live.shadow is not None:
             assert live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
-    for row in lives[0].read().frame.to_dicts():
-        then = lives[0].replay(row["learnt"])
+    rows = lives[0].read().frame.sort("learnt").to_dicts()
+    bandits = walks.bandits(lives[0], [row["learnt"] for row in rows])
+    for row, then in zip(rows, bandits, strict=True):
         p = then.propensities(np.array(row["features"]))[row["arm"]]
         assert_allclose(row["propensity"], p, rtol=0, atol=1e-15)
         assert (row["floor"], row["policy"]) == (then.floor, f"{then.policy} on {then.model}")
@@ -106,8 +108,8 @@ def test_processes_that_may_not_learn_see_an_event(shared):
     # seen red: `follow` up to the latest snapshot alone
 
 
-def test_nothing_happens_where_nothing_changes(home):
-    live = dither.Live(home, bandit=begin(), budgets={"0": dither.Budget(5)})
+def test_nothing_happens_where_nothing_changes():
+    live = dither.Live(None, bandit=begin(), budgets={"0": dither.Budget(5)})
     live.change(c=1.0, floor=0.1)
     live.change(bandit=begin(seed=9), budgets={"0": dither.Budget(5)})
     live.change(horizon=60)  # terms alone are no batch
@@ -135,10 +137,10 @@ def test_another_bandit_of_the_same_features(shared):
     # seen red: the bandit as it began acts, with its own settings
 
 
-def test_a_warm_start_is_not_lost(home):
+def test_a_warm_start_is_not_lost():
     warm = begin()
     warm.update(X[0], 1.0)
-    live = dither.Live(home, bandit=warm)
+    live = dither.Live(None, bandit=warm)
     play(live, 3)
     live.change(c=2.0)
     assert live.bandit.observations == 4
@@ -185,10 +187,10 @@ def test_a_shadow_is_promoted_with_what_it_has_learnt(shared, keep, monkeypatch)
     # seen red: a shadow of before that stands at an earlier batch
 
 
-def test_a_shadow_that_does_not_learn_is_promoted_as_it_is(home):
+def test_a_shadow_that_does_not_learn_is_promoted_as_it_is():
     fixed = dither.Softmax(dim=3, lam=2.0, temperature=0.5, seed=5)
     fixed.update(X[1], 3.0)
-    live = dither.Live(home, bandit=begin(), shadow=fixed, shadow_learns=False)
+    live = dither.Live(None, bandit=begin(), shadow=fixed, shadow_learns=False)
     play(live, 3)
     live.promote()
     assert live.bandit.observations == 1
@@ -202,8 +204,8 @@ def test_a_shadow_that_does_not_learn_is_promoted_as_it_is(home):
         live.promote()
 
 
-def test_a_baseline_is_not_lost(home):
-    live = dither.Live(home, bandit=begin(baseline=dither.Baseline(0, 0.5, 0.1)), shadow=begin(c=2.0))
+def test_a_baseline_is_not_lost():
+    live = dither.Live(None, bandit=begin(baseline=dither.Baseline(0, 0.5, 0.1)), shadow=begin(c=2.0))
     with pytest.raises(ValueError, match="keeps a baseline, which a shadow has not"):
         live.promote()
     with pytest.raises(ValueError, match=r"bandit= has None.*cannot change"):
@@ -415,8 +417,8 @@ def test_budgets_and_terms_in_one_event(shared):
     true(one, two)
 
 
-def test_a_shadow_is_changed_by_no_event_of_the_bandit(home):
-    live = dither.Live(home, bandit=begin(), shadow=begin(lam=2.0, c=3.0))
+def test_a_shadow_is_changed_by_no_event_of_the_bandit():
+    live = dither.Live(None, bandit=begin(), shadow=begin(lam=2.0, c=3.0))
     for happens in (
         lambda: live.change(c=2.0),
         lambda: live.change(discount=0.8),
@@ -433,11 +435,11 @@ def test_a_shadow_is_changed_by_no_event_of_the_bandit(home):
         true(live)
 
 
-def test_slots_grow_again_after_a_rollback(home):
+def test_slots_grow_again_after_a_rollback():
     fields = dither.Features(context={"age": Numeric(mean=0, scale=1)}, form="disjoint")
     shop = dither.Catalogue(fields, {"a": {}, "b": {}})
     bandit = dither.LinFP(features=fields, disjoint=2, seed=0, lam=1.0, centre=False)
-    live = dither.Live(home, bandit=bandit, catalogue=shop, shadow=dither.Softmax(features=fields, disjoint=2))
+    live = dither.Live(None, bandit=bandit, catalogue=shop, shadow=dither.Softmax(features=fields, disjoint=2))
     d = live.choose({"age": 1.0})
     shop.add("c", {})
     live.reward(live.choose({"age": 1.0}, ["c"]).id, 3.0)
@@ -480,8 +482,8 @@ def test_each_kind_of_model_goes_on_to_the_bit(bandit, new, tmp_path):
         assert again.replay().to_bytes() == again.to_bytes()
 
 
-def test_a_policy_that_needs_more_of_the_model_learns_again(home):
-    live = dither.Live(home, bandit=begin())
+def test_a_policy_that_needs_more_of_the_model_learns_again():
+    live = dither.Live(None, bandit=begin())
     play(live, 4)
     live.change(bandit=dither.LinPHE(dim=3, lam=1.0, centre=begin().model.centre, seed=0, monte_carlo=5))
     assert live.events()[0].details["learnt again"] is True  # perturbed history asks for the rows
@@ -501,8 +503,8 @@ class Stumbling(dither.models.Ridge):
         return super().update(*given, **more)
 
 
-def test_an_event_that_cannot_be_learnt_yet(home, monkeypatch):
-    live = dither.Live(home, bandit=begin(), known=(Stumbling,))
+def test_an_event_that_cannot_be_learnt_yet(monkeypatch):
+    live = dither.Live(None, bandit=begin(), known=(Stumbling,))
     play(live, 4)
     other = dither.Bandit(Stumbling(lam=2.0), begin().policy, dim=3, floor=0.2)
     monkeypatch.setattr(Stumbling, "broken", True)

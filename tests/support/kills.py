@@ -6,8 +6,9 @@
 
 In each round processes are forked. Each opens `Live` on the home, and tells through a pipe of every call that has
 returned, with the moments when it began and returned. Then the ledger must have all that was acknowledged: decisions,
-rewards and changes of arms (but for those between a backup and its return). Each reward counts once, the bandit and its
-shadow must be those of a replay, and each decision has the propensity that the batch which it knew gives.
+rewards, changes of arms and events of the bandit (but for those between a backup and its return). Each reward counts
+once, the bandit and its shadow must be those of a replay, and each decision has the propensity that the batch which it
+knew gives. Events are settings that change, rollbacks, what is learnt again, and a shadow that is promoted.
 """
 
 import argparse
@@ -25,10 +26,12 @@ import numpy as np
 
 import databases
 import dither
+import walks
 from dither.features import Numeric
 from places import Address, Disk, File, Served, in_a_child
 
 PROCESSES, CALLS = 2, 60
+EVENTS = 0.05  # of the turns of a process have one
 PATIENCE = 120  # seconds in which a process must be able to go on
 SETTINGS = {"lease_seconds": 0.3, "snapshot_batches": 7, "refresh_seconds": 0.05}
 PLAIN = Numeric(mean=0, scale=1)
@@ -45,6 +48,18 @@ def first(home):
     shadow = dither.Softmax(features=FEATURES, seed=1, lam=2.0)
     dither.Live(home, bandit=begin(), catalogue=shop, shadow=shadow).close()
     return 0
+
+
+def event(live, rng):
+    """An event at random, and what it is told: more often one after which nothing is learnt again."""
+    return [
+        ("change", {"floor": round(float(rng.uniform(0.01, 0.3)), 9)}),
+        ("change", {"floor": round(float(rng.uniform(0.01, 0.3)), 9)}),
+        ("change", {"lam": round(float(rng.uniform(1, 5)), 9)}),
+        ("rollback", {"batch": max(0, live.batch - int(rng.integers(5)))}),
+        ("relearn", {}),
+        ("promote", {"keep": True}),
+    ][rng.integers(6)]
 
 
 def work(home, out, seed, limit=None):
@@ -72,6 +87,10 @@ def work(home, out, seed, limit=None):
                 tell(f"{version} add {id}")
                 version, tell = call("a", live.catalogue.retire, id)
                 tell(f"{version} retire {id}")
+            if (luck := rng.random()) < EVENTS:  # the bandit changes
+                what, given = event(live, rng)
+                _, tell = call("e", getattr(live, what), author=f"{os.getpid()}-{luck}", **given)
+                tell(f"{what} {os.getpid()}-{luck}")
             d, tell = call("d", live.choose, None, extra={"pad": "x" * int(rng.integers(4000))})
             tell(d.id)
             r = float(np.round(rng.normal(), 6))
@@ -195,6 +214,12 @@ def check(home, acknowledged):
     assert {answer for _, _, answer in answers} <= {"counted", "known"}
     first_answers = [answer for answer in answers if answer[2] == "counted"]
     assert len(first_answers) == len(set(first_answers)), "a reward was answered 'counted' twice"
+    told = {(line[3], line[4]) for line in acknowledged if line[0] == "e" and line[3] != "relearn"}  # of nothing
+    happened = live.events()
+    assert told <= {(one.what, one.author) for one in happened}, "an event that was acknowledged is lost"
+    assert [one.number for one in happened] == list(range(1, len(happened) + 1))
+    assert len({one.author for one in happened}) == len(happened), "an event is there twice"
+    live.relearn(author=f"check {len(happened)}")
     for of in ("bandit", "shadow"):
         assert live.to_bytes(of) == live.replay(of=of).to_bytes(), f"the {of} is not that of a replay"
     assert live.bandit.observations == len(counted), "a reward was learnt twice, or not at all"
@@ -206,18 +231,14 @@ def check(home, acknowledged):
 
 def knew_what_they_say(live):
     """Each decision has the propensity of the bandit after the batch that its row names."""
-    taught = live._learner.replay(0)
     with live.ledger.database.reading() as connection:
         batches = dict(connection.exec_driver_sql("SELECT id, batch FROM dither_decisions").fetchall())
-    rows = live.read().frame.select("id", "features", "arm", "propensity").to_dicts()
+    rows = live.read().frame.select("id", "features", "arm", "propensity", "floor").to_dicts()
     rows.sort(key=lambda row: batches[row["id"]])
-    with live.ledger.database.reading() as connection:
-        for row in rows:
-            while taught.batch < batches[row["id"]]:
-                number = taught.batch + 1
-                taught.learn(taught.lesson(connection, number, upto=number))
-            p = taught.bandit.propensities(np.array(row["features"]))[row["arm"]]
-            assert abs(p - row["propensity"]) < 1e-9, f"{row['id']} did not know batch {batches[row['id']]}"
+    for row, bandit in zip(rows, walks.bandits(live, [batches[row["id"]] for row in rows]), strict=True):
+        p = bandit.propensities(np.array(row["features"]))[row["arm"]]
+        same = abs(p - row["propensity"]) < 1e-9 and bandit.floor == row["floor"]
+        assert same, f"{row['id']} did not know batch {batches[row['id']]}"
 
 
 ROUNDS = {"kills": killed, "restores": restored, "full": filled}
