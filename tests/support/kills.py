@@ -1,6 +1,7 @@
 """Processes that decide and reward on one ledger while it suffers. Alone: kills.py --rounds 50, and with --postgres.
 
     kills      the processes are killed after a random number of calls
+    events     the same, where every second turn changes the bandit
     restores   a backup is put back while they work (places.py says how); then kills
     full       the disk has no more room while they work, and later it has; then kills
 
@@ -31,7 +32,7 @@ from dither.features import Numeric
 from places import Address, Disk, File, Served, in_a_child
 
 PROCESSES, CALLS = 2, 60
-EVENTS = 0.05  # of the turns of a process have one
+EVENTS, MANY = 0.05, 0.5  # the share of the turns of a process in which the bandit changes
 PATIENCE = 120  # seconds in which a process must be able to go on
 SETTINGS = {"lease_seconds": 0.3, "snapshot_batches": 7, "refresh_seconds": 0.05}
 PLAIN = Numeric(mean=0, scale=1)
@@ -62,10 +63,11 @@ def event(live, rng):
     ][rng.integers(6)]
 
 
-def work(home, out, seed, limit=None):
+def work(home, out, seed, limit=None, events=EVENTS):
     """Decide and reward for ever. A line is written when a call has returned.
 
     limit : bytes that a file may have, until five calls were refused for it; None: it has any
+    events : the share of turns in which the bandit changes
     """
     rng, refused = np.random.default_rng(seed), 0
     live = None
@@ -87,7 +89,7 @@ def work(home, out, seed, limit=None):
                 tell(f"{version} add {id}")
                 version, tell = call("a", live.catalogue.retire, id)
                 tell(f"{version} retire {id}")
-            if (luck := rng.random()) < EVENTS:  # the bandit changes
+            if (luck := rng.random()) < events:  # the bandit changes
                 what, given = event(live, rng)
                 _, tell = call("e", getattr(live, what), author=f"{os.getpid()}-{luck}", **given)
                 tell(f"{what} {os.getpid()}-{luck}")
@@ -108,7 +110,7 @@ def work(home, out, seed, limit=None):
 class Crew:
     """Processes at work, and the lines that they have written."""
 
-    def __init__(self, home, luck, limit=None):
+    def __init__(self, home, luck, limit=None, events=EVENTS):
         self.lines, self._running = [], []
         for _ in range(PROCESSES):
             receive, send = os.pipe()
@@ -116,7 +118,7 @@ class Crew:
             if child == 0:
                 try:
                     os.close(receive)
-                    work(home, send, luck.randrange(2**32) + os.getpid(), limit)
+                    work(home, send, luck.randrange(2**32) + os.getpid(), limit, events)
                 except BaseException:
                     import traceback
 
@@ -161,6 +163,13 @@ class Crew:
 def killed(place, luck, acknowledged):
     """One round; -> all that must be there."""
     crew = Crew(place.home, luck)
+    crew.go_on(luck.randrange(1, CALLS))
+    return acknowledged + crew.kill()
+
+
+def changed(place, luck, acknowledged):
+    """One round: the bandit changes again and again."""
+    crew = Crew(place.home, luck, events=MANY)
     crew.go_on(luck.randrange(1, CALLS))
     return acknowledged + crew.kill()
 
@@ -241,7 +250,7 @@ def knew_what_they_say(live):
         assert same, f"{row['id']} did not know batch {batches[row['id']]}"
 
 
-ROUNDS = {"kills": killed, "restores": restored, "full": filled}
+ROUNDS = {"kills": killed, "events": changed, "restores": restored, "full": filled}
 
 
 def rounds(place, n, what="kills", seed=0):
@@ -262,6 +271,8 @@ def on_files(given):
     with tempfile.TemporaryDirectory() as folder:
         rounds(File(Path(folder) / "ledger.db"), given.rounds)
     with tempfile.TemporaryDirectory() as folder:
+        rounds(File(Path(folder) / "ledger.db"), given.events, "events")
+    with tempfile.TemporaryDirectory() as folder:
         rounds(File(Path(folder) / "ledger.db"), given.restores, "restores")
     with tempfile.TemporaryDirectory() as folder:
         disk = Disk(folder)
@@ -274,7 +285,12 @@ def on_files(given):
 
 def on_servers(given):
     """Rounds on PostgreSQL, each kind on a server of its own. Only a disk of its own can be full."""
-    for what, n in (("kills", given.rounds), ("restores", given.restores), ("full", given.full)):
+    for what, n in (
+        ("kills", given.rounds),
+        ("events", given.events),
+        ("restores", given.restores),
+        ("full", given.full),
+    ):
         place = Served(small=what == "full")
         try:
             if place.small or what != "full":
@@ -303,6 +319,7 @@ def give_up(*_):
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--rounds", type=int, default=50, help="kills")
+    options.add_argument("--events", type=int, default=0, help="kills where the bandit changes all the time")
     options.add_argument("--restores", type=int, default=0, help="backups that are put back")
     options.add_argument("--full", type=int, default=0, help="full disks")
     where = options.add_mutually_exclusive_group()
