@@ -201,10 +201,10 @@ def test_ids_of_a_request_are_texts_by_the_rule_of_the_catalogue():
     ways = [["a17", 3], ("a17", 3), np.array(["a17", 3], dtype=object), pd.Series(["a17", 3]), iter(["a17", 3])]
     assert {id_texts(arms) for arms in ways} == {("a17", "3")}
     assert id_texts(np.array([2, 7])) == ("2", "7")
-    assert id_texts({"a17": ARMS["a17"]}.keys()) == ("a17",)
-    for odd in ([1.0], [True], [None], [""], [["a17"]], [b"a17"], [], "a17", b"a17", None, 3, {"a17"}, ARMS):
+    assert id_texts({"a17": ARMS["a17"]}.keys()) == id_texts({"a17": ARMS["a17"]}) == ("a17",)
+    for odd in ([1.0], [True], [None], [""], [["a17"]], [b"a17"], [], "a17", b"a17", None, 3, {"a17"}, {}):
         with pytest.raises(ValueError, match=r"an id must be a text|arms must be a list of"):
-            id_texts(odd)  # seen red: a float as "1.0", records as their ids
+            id_texts(odd)  # seen red: a float as "1.0"
 
 
 REFUSED = [
@@ -232,11 +232,19 @@ REFUSED = [
     (lambda s: s.encode(CONTEXT, "a17"), ValueError, "arms must be a list of at least one id, got 'a17'"),
     (lambda s: s.encode(CONTEXT, [1.0]), ValueError, r"an id must be a text.*or a whole number; got 1.0"),
     (
-        lambda s: s.encode(CONTEXT, {"a17": {"price": 999}}),
+        lambda s: s.encode(CONTEXT, {"a17": {"prize": 9}}),
         ValueError,
-        r"as the catalogue has the records; got records, \{'a17': \{'price': 999\}\}: .*change.*pass arms=\['a17'\]",
+        r"record for 'a17' has no field of an arm: 'price', 'topic'; got \['prize'\]",
     ),
-    (lambda s: s.mask({"a17": {"price": 999}}), ValueError, r"got records"),
+    (
+        lambda s: s.encode(CONTEXT, {"a17": {"price": "9"}}),
+        ValueError,
+        "'price' of arm 'a17' must be a number, got '9'",
+    ),
+    (lambda s: s.encode(CONTEXT, {"a23": None, "a17": 3}), TypeError, "arm 'a17' must be a dict"),
+    (lambda s: s.encode(CONTEXT, {"b1": {"price": 9}}), ValueError, "'b1' is retired: leave it out, restore it"),
+    (lambda s: s.encode(CONTEXT, {"a2": {"price": 9}}), LookupError, "no arm 'a2' in the catalogue"),
+    (lambda s: s.encode(CONTEXT, {}), ValueError, "arms must be a list of at least one id"),
     (lambda s: s.encode(CONTEXT, ["a17"], retired="ok"), ValueError, "retired must be one of 'error', 'keep'"),
     (lambda s: s.encode({}), ValueError, "context has no field 'age'"),
     (lambda s: s.mask(["a17", "x"]), LookupError, "no arm 'x'"),
@@ -274,6 +282,45 @@ def test_what_is_refused_changes_nothing(case):
     assert (shop.version, shop.ids) == (4, ("a17", "a23"))
     assert_array_equal(shop.encode(CONTEXT), X)
     assert shop.features.unknown == shop.features.missing == {}
+
+
+# --- records of one request
+
+
+@pytest.mark.parametrize("form", ["shared", "hybrid"])
+def test_what_a_request_brings_counts_in_it_alone(form):
+    """By the oracle: the catalogue's record, and over it the fields of the request, encoded by the features."""
+    f = features(form=form, slots=3 if form == "hybrid" else None)
+    shop = dither.Catalogue(f, ARMS)
+    before = shop.to_bytes()
+    arms = {"b1": {"price": 7.0}, "a17": None, "a23": {"topic": "news", "more": 1}}
+    whole = [ARMS["b1"] | {"price": 7.0}, ARMS["a17"], ARMS["a23"] | {"topic": "news"}]
+    slots = [2, 0, 1] if form == "hybrid" else None
+    X = f.encode(CONTEXT, whole, slots=slots)
+    assert shop.encode(CONTEXT, arms).tobytes() == X.tobytes()
+    assert shop.encode(CONTEXT, {id: {} for id in arms}).tobytes() == shop.encode(CONTEXT, list(arms)).tobytes()
+    assert shop.encode([CONTEXT] * 2, arms).tobytes() == np.stack([X, X]).tobytes()
+    each = [arms, {"a17": None, "a23": None, "b1": {"price": 1.5}}]
+    assert shop.encode([CONTEXT] * 2, each)[1].tobytes() == shop.encode(CONTEXT, each[1]).tobytes()
+    mixed = shop.encode([CONTEXT] * 2, [list(arms), arms])
+    assert mixed[0].tobytes() == shop.encode(CONTEXT, list(arms)).tobytes()
+    assert mixed[1].tobytes() == X.tobytes()
+    assert_array_equal(shop.mask(arms), [True, True, True])
+    assert shop.to_bytes() == before
+    assert shop.records == ARMS
+    shop.change("b1", {"price": 7.0})
+    assert shop.encode(CONTEXT, ["b1"]).tobytes() == X[:1].tobytes()
+    # seen red: records by the place and not by the id; the slot of the place; a list of ids beside one with records
+
+
+def test_an_arm_without_fields_can_bring_none():
+    shop = dither.Catalogue(disjoint(), {"a": None, "b": {}})
+    assert_array_equal(shop.encode(CONTEXT, {"a": None, "b": {}}), [1, 1])
+    with pytest.raises(ValueError, match=r"the record for 'a' has no field of an arm: the features have none; got"):
+        shop.encode(CONTEXT, {"a": {"price": 3}})
+    hybrid = dither.Features(context={"age": Numeric(40, 10)}, form="hybrid", slots=2)
+    shop = dither.Catalogue(hybrid, {"a": None, "b": {}})
+    assert_array_equal(shop.encode(CONTEXT, {"a": None, "b": {}}), shop.encode(CONTEXT))
 
 
 def test_nothing_on_offer():

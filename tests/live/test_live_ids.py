@@ -1,10 +1,15 @@
 """One rule for the ids of arms, whoever takes them: an id is a text that is not empty, or a whole number."""
 
+import asyncio
+
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 import dither
+from dither.features import raw_records
+from dither.live import kept_requests, requests
 
 NUMERIC = dither.features.Numeric(mean=0, scale=1)
 FEATURES = dither.Features(arm={"age": NUMERIC})
@@ -39,13 +44,47 @@ def test_lists_of_ids_are_taken_alike(live, shop, arms):
     assert live.choose({}, arms).arm in ("a1", "2")
 
 
-def test_records_beside_ids_are_not_dropped(live, shop):
-    """The catalogue has the records. Those of one request would be dropped, so they are refused with the cure."""
-    for call in (live.choose, shop.encode):
-        with pytest.raises(ValueError, match=r"arms must be a list of ids.*change.*arms=\['a1'\]"):
-            call({}, {"a1": {"age": 999}})
-    assert len(live.ledger) == 0
+def test_records_beside_ids_count_in_their_request(live, shop):
+    """On every road: the catalogue's `encode` for a plain bandit and a log, `choose` and `achoose` of a live one."""
+    brought = {"a3": {"age": 7.0}, 2: None, "a1": {"age": -1.0}}
+    X = np.array([[1.0, 7.0], [1.0, 2.0], [1.0, -1.0]])
+    assert_array_equal(shop.encode({}, brought), X)
+    twin = dither.LinFP(features=FEATURES, seed=0)
+    log = dither.log.Log(None, bandit=twin)
+    shown = [live.choose({}, brought), asyncio.run(live.achoose({}, arms=brought))]
+    by_log = [log.decide(X, arms=brought), log.decide(X, arms=brought)]
+    for one, other in zip(shown, by_log, strict=True):
+        assert one.arm == ["a3", "2", "a1"][other.arm]
+        assert (one.place, one.propensity, one.z) == (other.arm, other.propensity, other.z)
+    rows = live.read()
+    assert rows.arm_ids() == [["a3", "2", "a1"]] * 2
+    assert_array_equal(rows.X, [X, X])
+    assert shop.records["a3"] == {"age": 3.0}
+    assert_array_equal(shop.encode({}, list(brought)), [[1, 3], [1, 2], [1, 1]])
+    with pytest.raises(ValueError, match=r"the record for 'a1' has no field of an arm: 'age'; got \['aeg'\]"):
+        live.choose({}, {"a1": {"aeg": 999}})
+    assert len(live.ledger) == 2
     # seen red: encoded with the age of the catalogue, without a word
+
+
+def test_without_a_catalogue_records_come_with_their_ids():
+    f = dither.Features(arm={"age": NUMERIC, "id": ["a1", "2"]}, cross=[])
+    with dither.Live(None, bandit=dither.LinFP(features=f, seed=0)) as live:
+        d = live.choose(None, {"a1": {"age": 5.0}, 2: {"age": 1.0, "id": "a1"}})
+        assert d.arm in ("a1", "2")
+        assert_array_equal(live.read().X, [[[1, 5, 1, 0], [1, 1, 1, 0]]])
+        assert live.read().arm_ids() == [["a1", "2"]]
+        call = requests.Call(None, {2: {"age": 5.0}})
+        (kept,) = kept_requests.kept(call, requests.read(live.bandit, None, call), None)
+        assert raw_records.unpacked(kept).arms == [{"id": "2", "age": 5.0}]
+        for odd, words in (({"a1": None}, "arm 'a1' must be a dict"), ({"a1": {"age": 3}, "": {}}, "an id must be")):
+            with pytest.raises((TypeError, ValueError), match=words):
+                live.choose(None, odd)
+        with pytest.raises(ValueError, match="arm 1 has no field 'age'"):
+            live.choose(None, {"a1": {"age": 3}, "a2": {}})
+        with pytest.raises(ValueError, match=r"arms must be ids where X is given, .*got records: \['a1'\]"):
+            live.choose(np.ones((1, 4)), {"a1": {"age": 3}})  # seen red: the record dropped
+        assert len(live.ledger) == 1
 
 
 def test_an_unknown_id_says_what_is_there(live, shop):

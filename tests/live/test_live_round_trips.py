@@ -1,8 +1,5 @@
 """How often a call waits for a server of PostgreSQL, and that a decision which is stored in one step is whole."""
 
-import contextlib
-import tempfile
-
 import numpy as np
 import pytest
 import sqlalchemy as sa
@@ -11,6 +8,7 @@ import dither
 from dither import log
 from dither.log.database import sql_tables
 from ledgers import decision, features
+from round_trips import answers, driver
 
 pytestmark = pytest.mark.usefixtures("closing")
 X = np.eye(3)
@@ -18,23 +16,6 @@ X = np.eye(3)
 
 def begin(**settings):
     return dither.LinFP(**{"dim": 3, "lam": 1.0, "floor": 0.3, "seed": 0} | settings)
-
-
-def driver(live):
-    home = live.ledger.database
-    return home.driver(home._writer)
-
-
-@contextlib.contextmanager
-def answers(live):
-    """How often the server says that it is ready, in the block: a list of one number."""
-    number = [0]
-    with tempfile.TemporaryFile() as file:
-        driver(live).pgconn.trace(file.fileno())
-        yield number
-        driver(live).pgconn.untrace()
-        file.seek(0)
-        number[0] = file.read().count(b"ReadyForQuery")
 
 
 @pytest.mark.parametrize("wait", [True, False])

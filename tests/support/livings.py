@@ -8,8 +8,9 @@ import numpy as np
 import sqlalchemy as sa
 
 import dither
+import sums_by_hand
 from dither.live import learner
-from dither.log.database import lessons, sql_tables
+from dither.log.database import keeping, lessons, sql_tables
 
 
 def unlimited(live):
@@ -27,6 +28,7 @@ class Served:
     def __init__(self, home, settings):
         learner.SWEEP = 0  # the learner looks at every write for what others have written
         self.live = dither.Live(home, **settings)
+        self.live._learner.sum_seconds = self.live._learner._sums_due = 0  # and adds up what is new
 
     def choose(self, *given, **more):
         d = self.live.choose(*given, **more)
@@ -103,6 +105,13 @@ class Served:
             "shadow": None if stands.shadow is None else stands.shadow.theta,
             "slots": stands.bandit.slots,
         }
+
+    def sums(self):
+        """They are those of the rows; -> how many decisions and events are in those that are kept."""
+        ledger = self.live.ledger
+        sums_by_hand.same(ledger.days(), sums_by_hand.by_hand(ledger))
+        with ledger.database.reading() as connection:
+            return keeping.settings(connection).get("days")
 
     def tables(self):
         """Batches and their fences; the events of the catalogue, as the ledger has them and as this process does."""

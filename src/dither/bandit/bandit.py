@@ -21,7 +21,7 @@ import numpy as np
 from dither.bandit import saving
 from dither.base import errors, forks, streams, trees
 from dither.deciding import baseline as baselines
-from dither.deciding import decision, explain, inputs, observation, one_arm, ranking
+from dither.deciding import causes, decision, explain, inputs, observation, one_arm, ranking
 from dither.deciding import request as requests
 from dither.deciding.answers import (
     AnyShape,
@@ -36,8 +36,10 @@ from dither.deciding.answers import (
     Wishes,
 )
 from dither.deciding.baseline import Baseline, RoundSums
+from dither.deciding.causes import Chosen, CoinShares
 from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
+from dither.deciding.explain import Explanation
 from dither.deciding.policy import check
 from dither.deciding.request import Request
 from dither.features import Features
@@ -191,7 +193,11 @@ class Bandit:
         """
         with self._lock:
             request = self.request(X, mask, values=values, minimum=minimum, baseline=baseline)
-            return self._decided(request, one_arm.ONE).decision
+            if self._gives_back:
+                return self._decided(request, one_arm.ONE).decision
+            arm, p, kind, se, z = self._shown(request, one_arm.ONE)[0]
+            answer = Decision if len(request.shape) == 1 else Decisions
+            return answer(arm, p, kind, se, z, self.observations)
 
     def request(
         self, X: Any, mask: Any = None, *, values: Any = None, minimum: Any = None, baseline: Any = None
@@ -228,38 +234,39 @@ class Bandit:
         If a decision fails where scores ask the model, or where a baseline is kept, nothing was drawn.
         """
         with self._lock:
+            if outcome is not one_arm.ONE:
+                if self.baseline is not None:
+                    raise baselines.unknown_to("a list")
+                ranking.check(outcome, request)
             return self._decided(request, outcome)
 
     def _decided(self, request: Request, outcome: decision.Outcome) -> Choice:
-        """`decide`, by whoever holds the lock."""
-        if outcome is not one_arm.ONE:
-            if self.baseline is not None:
-                raise baselines.unknown_to("a list")
-            ranking.check(outcome, request)
+        """`decide`, by whoever holds the lock and has looked at the outcome."""
         marks = self._marks() if self._gives_back else None
         try:
             if request.baseline is not None and len(request.shape) > 1 and request.size:
                 rows = [self._decided(request.row(i), outcome) for i in range(request.shape[0])]
                 return one_arm.joined(rows, request)
-            chosen = decision.decide(
-                self._now(),
-                request,
-                self._demands(request),
-                outcome,
-                chance=self._chance,
-                ties=self._ties,
-                aside=self._aside,
-                draws=self.monte_carlo,
-            )
+            shown, now, demands, view = self._shown(request, outcome)
+            basis = decision.Basis(now, request, outcome, self._aside, view)
+            chosen = Choice(request, demands, shown, basis)
             if self.baseline is not None and self.kept is not None and request.size:
                 self.kept = self.baseline.after(self.kept, request, chosen.arm)
         except BaseException:
             if marks is not None:
                 self._go_back(marks)
             raise
+        return chosen
+
+    def _shown(self, request: Request, outcome: decision.Outcome) -> tuple[Any, decision.Moment, Demands, Any]:
+        """What is shown for a request, as of `decision.decide`, and what it was made from: moment, demands, view."""
+        now, demands = self._now(), self._demands(request)
+        shown, view = decision.decide(
+            now, request, demands, outcome, self._chance, self._ties, aside=self._aside, draws=self.monte_carlo
+        )
         self.columns = request.columns
         self.decisions += 1 if len(request.shape) == 1 else request.shape[0]
-        return chosen
+        return shown, now, demands, view
 
     def restated(self, chosen: Choice) -> Choice:
         """A decision that was made earlier, with what this bandit knows now: lines, probabilities, the uniform share.
@@ -277,7 +284,8 @@ class Bandit:
     def _demands(self, request: Request) -> Demands:
         """What is demanded of the choice."""
         share = decision.share(self.policy, self.observations + 1)
-        demanded = Demands(request.shape, request.mask, share + self.floor * (1 - share))
+        uniform = share + self.floor * (1 - share)
+        demanded = tuple.__new__(Demands, (request.shape, request.mask, uniform, None, None, None))
         if request.minimum is not None:
             demanded = demanded.with_minimum(request.minimum, floor=self.floor, share=share)
         if self.baseline is None or request.baseline is None or self.kept is None:
@@ -326,7 +334,7 @@ class Bandit:
             self.columns = request.columns
             return answer
 
-    def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> explain.Explanation:
+    def explain(self, X: Any, z: Any = None, *, mask: Any = None) -> Explanation:
         """Why an arm is shown, for one request: each arm's line m + z w, and the interval of z that chooses the arm.
 
         X (K, d), mask (K,) : as for `choose`; z : a value to look at, such as that of a `Decision`
@@ -335,9 +343,42 @@ class Bandit:
         """
         with self._lock:
             request = self._plain("explain", X, mask, single=True)
-            explanation = explain.explain(self._now(), request, self._demands(request), z=z)
+            if decision.lines(self._now().view(request)) is None:
+                raise explain.no_lines(self.policy)
+            explanation = self._explained(request, self._demands(request), z=z)
             self.columns = request.columns
             return explanation
+
+    def account(
+        self, request: Request, *, arm: int, z: float | None = None, safe: np.ndarray | None = None
+    ) -> Explanation:
+        """`explain` of a decision of one request that was checked, whatever the policy is.
+
+        arm : the position of the arm that was shown; z : what was drawn; None: it is not known
+        safe : (K,) which arms were safe, where a baseline was kept; None: all were
+        """
+        with self._lock:
+            demanded = self._demands(request._replace(baseline=None))
+            if safe is not None:
+                demanded = demanded._replace(safe=safe, baseline=request.baseline)
+            return self._explained(request, demanded, z=z, arm=arm, aside=self._aside)
+
+    def coined(self, request: Request, *, arm: int, p: float) -> Chosen:
+        """What is known of the chance that showed an arm with the probability p (NaN: not known), without means.
+
+        request : of which the demands alone are asked
+        """
+        with self._lock:
+            return causes.by_probability(arm, request, self._demands(request), self._coins, p=p)
+
+    @property
+    def _coins(self) -> CoinShares:
+        return CoinShares(decision.share(self.policy, self.t), self.floor)
+
+    def _explained(self, request: Request, demanded: Demands, **more: Any) -> Explanation:
+        """An explanation, by whoever holds the lock; more : as of `explain.explain`."""
+        fields = None if self.features is None else self.features.terms
+        return explain.explain(self._now(), request, demanded, shares=self._coins, fields=fields, **more)
 
     @overload
     def propensities(
@@ -641,7 +682,8 @@ class Bandit:
 
     def _now(self) -> decision.Moment:
         """What the next decision depends on."""
-        return decision.Moment(self.policy, self._model, self.state, self.observations + 1, self._ambient)
+        parts = self.policy, self._model, self.state, self.observations + 1, self._ambient
+        return tuple.__new__(decision.Moment, parts)  # past the constructor, which is Python and twice as slow
 
     def _aside(self) -> np.random.Generator:
         """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""
@@ -649,18 +691,19 @@ class Bandit:
 
     def _marks(self) -> tuple[Any, ...]:
         """What a decision changes, as it is now."""
-        generators = (self._chance.bit_generator, self._ties.bit_generator)
-        return self.kept, self.decisions, self.columns, [(stream, stream.state) for stream in generators]
+        both = (self._chance, self._ties)
+        return self.kept, self.decisions, self.columns, [(one, one.bit_generator.state) for one in both]
 
     def _go_back(self, marks: tuple[Any, ...]) -> None:
         """Be as `_marks` found it."""
         self.kept, self.decisions, self.columns, states = marks
         for stream, state in states:
-            stream.state = state
+            stream.bit_generator.state = state
 
-    def _streams(self) -> dict[str, np.random.Generator]:
+    def _streams(self) -> dict[str, Any]:
         """The streams that go on from call to call. The one for training is there only where the model has chance."""
         return {name: rng for name in _STREAMS if (rng := getattr(self, name)) is not None}
 
-    def _stream(self, purpose: str, *more: int) -> np.random.Generator:
-        return streams.stream(self.seed, 0, purpose, *more)
+    def _stream(self, purpose: str, *more: int) -> Any:
+        stream = streams.stream(self.seed, 0, purpose, *more)
+        return streams.Uniforms(stream) if purpose == "ties" else stream

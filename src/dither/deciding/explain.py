@@ -2,34 +2,73 @@
 
 import math
 import numbers
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
 
 import numpy as np
 
 from dither import noise, propensity
-from dither.base import errors, notebook
-from dither.deciding import decision
-from dither.deciding.decision import Moment
+from dither.base import arrays
+from dither.deciding import causes, decision, explanation_words, line_picture, mean_parts, one_arm
+from dither.deciding.answers import Kind
+from dither.deciding.causes import Cause, Chosen, CoinShares
+from dither.deciding.decision import Aside, Moment
 from dither.deciding.demands import Demands
+from dither.deciding.mean_parts import MeanParts
 from dither.deciding.request import Request
+from dither.models.model import link
 from dither.policies.views import Lines
+
+DRAWS = 200  # by which probabilities are estimated that have no closed form
+
+
+@dataclass(frozen=True)
+class StoredDecision:
+    """What a ledger knows of the decision that is explained."""
+
+    id: str
+    time: datetime
+    arm: str  # the id of the arm that was shown, or its position
+    place: int  # its position among the arms on offer
+    propensity: float  # as it was stored; NaN: it is not known
+    propensity_kind: str | None
+    propensity_se: float | None
+    versions: Mapping[str, Any]  # of all that took part, by name; None: there is none, or it is not known
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """The lines m_i + z w_i of one request, and the interval of z in which each arm is the best; NaN: in none."""
+    """Why an arm is shown: what is known of each arm, of the chance that chose, and what the means are made of.
 
-    m: np.ndarray  # (K,)  height at z = 0: the mean
+    Where one z moves the arms along lines m_i + z w_i, there is the interval of z in which each arm is the best. NaN
+    stands for a number that is not there: the ends of an arm that is the best at no z, or of a policy without lines,
+    and all of an arm that is not on offer.
+    """
+
+    m: np.ndarray  # (K,)  height at z = 0: the mean, before the link where there is one
     w: np.ndarray  # (K,)  slope: the width times the scale
     low: np.ndarray  # (K,)  the arm is the best for low <= z < high
     high: np.ndarray  # (K,)  arms that are one line have one interval and share its probability
     propensity: np.ndarray  # (K,)  with the uniform share, as `Bandit.propensities`
     corners: np.ndarray  # (C,)  z_1 < z_2 < ..., where the best arm changes
-    law: Any  # the law of z
+    law: Any  # the law of z; None: the policy's arms are not lines that one z moves
     uniform: float  # the share of choices that is uniform, whatever z
     z: float | None  # the value that was asked about; None: none was
-    best: tuple[int, ...]  # the arms that are the highest at z: several where they tie, none where no z was given
+    best: tuple[int, ...]  # the arms that the policy shows at z: several where they tie, none where that is not known
+    mean: np.ndarray  # (K,)  expected rewards, behind the link; times the values, where arms have some
+    width: np.ndarray  # (K,)  the sd of the score, if the noise has sd 1; NaN for a model that has none
+    kind: Kind = "exact"  # of `propensity`
+    propensity_se: np.ndarray | None = None  # (K,)  its standard errors; None where exact
+    ids: tuple[str, ...] | None = None  # (K,) of the arms; None: they have only positions
+    link: str = "identity"  # the name of the link
+    values: np.ndarray | None = None  # (K,)  what a unit of reward is worth; None: 1
+    parts: MeanParts | None = None  # what the means are made of; None: that is not known
+    chosen: Chosen | None = None  # the arm that was shown, and what chose it; None: none is said to have been shown
+    decision: StoredDecision | None = None  # of a ledger
+    judged: np.ndarray | None = None  # (K,)  what the shadow gave to the arms, or the bandit where a rule acted
+    unknown: tuple[str, ...] = ()  # what cannot be known, and why
 
     def table(self, *, arms: int = 20) -> str:
         """The arms that can win, from the lowest z to the highest, at most `arms` of them, as text."""
@@ -52,84 +91,160 @@ class Explanation:
         at = f" at z = {self.z:.4f}" if self.z is not None else ""
         return f"Explanation of {len(self.m)} arms{at}, {type(self.law).__name__}\n{self.table()}"
 
+    def __str__(self) -> str:
+        return explanation_words.text(self)
+
     def _repr_html_(self) -> str:
-        """What a notebook shows: the table, in which the arms that are the best at z are marked."""
-        rest = self.table().splitlines()[1:]
-        able = [line for line in rest if line[:6].strip().isdecimal()]
-        rows = [(cells[0] + " ← z" * (len(cells) > 6), *cells[1:6]) for cells in (line.split() for line in able)]
-        at = f" at z = {self.z:.4f}" if self.z is not None else ""
-        title = f"Explanation of {len(self.m)} arms{at}, {type(self.law).__name__}"
-        heads = ["arm", "m", "w", "z from", "to", "probability"]
-        return notebook.table(heads, rows, title=title, says=rest[len(able) :])
+        """What a notebook shows: the arms, why the one was shown, and what its mean is made of. Texts are escaped."""
+        return explanation_words.html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON has it: texts, numbers, lists and dicts; None for what is not known, and for no end."""
+        return explanation_words.as_dict(self)
+
+    @property
+    def cause(self) -> Cause | None:
+        """What chose the arm that was shown, one of `causes.CAUSES`; None where no arm is said to have been shown."""
+        return None if self.chosen is None else self.chosen.cause
+
+    @property
+    def why(self) -> str:
+        """The same in a sentence or two; "" where no arm is said to have been shown."""
+        return explanation_words.why(self)
+
+    def of_arms(self, places: Sequence[int]) -> "Explanation":
+        """The same of some of the arms, in this order. The arm that was shown is one of them."""
+        at = {place: i for i, place in enumerate(places)}
+        arrays_of = ("m", "w", "low", "high", "propensity", "propensity_se", "mean", "width", "values")
+        cut: dict[str, Any] = {
+            name: None if (array := getattr(self, name)) is None else array[list(places)] for name in arrays_of
+        }
+        cut["best"] = tuple(at[i] for i in self.best)
+        cut["ids"] = None if self.ids is None else tuple(self.ids[i] for i in places)
+        if self.parts is not None:
+            cut["parts"] = self.parts.of_arms(places)
+        if self.chosen is not None:
+            greedy = tuple(at[i] for i in self.chosen.greedy)
+            cut["chosen"] = replace(self.chosen, arm=at[self.chosen.arm], greedy=greedy)
+        return replace(self, **cut)
+
+    def name(self, i: int) -> str:
+        """The id of an arm, or its position where it has none."""
+        return str(i) if self.ids is None else self.ids[i]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw it with matplotlib: lines (those that can win in colour), envelope, density of z, and z. -> the axes
 
-        Raises ImportError where matplotlib is not installed.
+        Raises ImportError where matplotlib is not installed; TypeError where the arms are no lines that one z moves.
         """
-        if ax is None:
-            try:
-                from matplotlib import pyplot
-            except ImportError:
-                raise errors.missing_extra("matplotlib", extra="experiments") from None
-            ax = pyplot.subplots(figsize=(7, 4), layout="constrained")[1]
-        z = self._grid()
-        able = ~np.isnan(self.low)
-        # At most 200 of the arms that cannot win: nobody could tell more lines apart.
-        for i in np.flatnonzero(~able)[:200]:
-            ax.plot(z, self.m[i] + z * self.w[i], color="0.85", linewidth=0.8, zorder=1)
-        for i in np.flatnonzero(able):
-            label = f"arm {i}: {self.propensity[i]:.3g}"
-            ax.plot(z, self.m[i] + z * self.w[i], linewidth=1.2, zorder=2, label=label)
-        top = np.max(self.m[able, None] + z * self.w[able, None], axis=0)
-        ax.plot(z, top, color="black", linewidth=4, alpha=0.25, zorder=1.5, label="highest")
-        inside = self.corners[(self.corners > z[0]) & (self.corners < z[-1])]
-        ax.plot(inside, np.interp(inside, z, top), "o", color="black", markersize=4, zorder=4)
-        if self.z is not None:
-            ax.axvline(self.z, color="black", linestyle="--", linewidth=1, label=f"z = {self.z:.3g}")
-        heights = self.m[able, None] + z[[0, -1]] * self.w[able, None]
-        base, room = heights.min(), max(float(np.ptp(heights)), 1e-12)
-        shape = self._density(z)
-        ax.fill_between(z, base - 0.35 * room, base - 0.35 * room + 0.3 * room * shape, color="0.8", zorder=0)
-        ax.set(xlabel="z", ylabel="score  m + z w", xlim=(z[0], z[-1]))
-        if np.sum(able) <= 12:
-            ax.legend(fontsize="small")
-        return ax
-
-    def _grid(self) -> np.ndarray:
-        """The values of z to draw: all but a probability of 1e-4 on either side, or all points; and z itself."""
-        if isinstance(self.law, noise.Points):
-            low, high = min(self.law.points), max(self.law.points)
-        else:
-            wide = np.linspace(self.law.panels[0], self.law.panels[-1], 4001)
-            shown = wide[(self.law.cdf(wide) > 1e-4) & (self.law.sf(wide) > 1e-4)]
-            low, high = shown[0], shown[-1]
-        if self.z is not None:
-            low, high = min(low, self.z), max(high, self.z)
-        margin = 0.02 * (high - low) or 1.0
-        return np.unique(np.r_[np.linspace(low - margin, high + margin, 400), self.corners.clip(low, high)])
-
-    def _density(self, z: np.ndarray) -> np.ndarray:
-        """The density of z, scaled so that its highest value is 1; with finitely many values, a spike at each."""
-        if isinstance(self.law, noise.Points):
-            shape = np.zeros(len(z))
-            np.add.at(shape, np.argmin(np.abs(z - np.array(self.law.points)[:, None]), axis=1), self.law.weights)
-        else:
-            shape = np.gradient(self.law.cdf(z), z)
-        return shape / np.max(shape)
+        if self.law is None:
+            raise TypeError("a picture has the lines of the arms, which one z moves, and this explanation has none")
+        return line_picture.draw(self, ax)
 
 
-def explain(now: Moment, request: Request, demands: Demands, *, z: float | None) -> Explanation:
-    """The explanation of one request.
+def explain(
+    now: Moment,
+    request: Request,
+    demands: Demands,
+    *,
+    z: Any = None,
+    arm: int | None = None,
+    shares: CoinShares,
+    fields: tuple[str, ...] | None = None,
+    aside: Aside | None = None,
+) -> Explanation:
+    """The explanation of one request, whatever the policy.
 
-    Raises TypeError for a policy whose arms are not lines that one z moves; ValueError for a z that is no number.
+    z : what was drawn, or a value to look at; arm : the position of the arm that was shown; None: none was
+    shares : of which the demands' share of uniform choices is made; fields : (d,) the field of each column of X
+    aside : a stream for estimates of probabilities that are not known; None: they stay unknown
+
+    Raises ValueError for a z that is no finite number.
     """
-    view, mask = now.view(request), request.mask
+    if z is not None and (np.ndim(z) or not isinstance(z, numbers.Real) or not math.isfinite(z)):
+        raise ValueError(f"z must be one finite number, got {z!r}; of a batch, explain one request at a time")
+    view, z = now.view(request), None if z is None else float(z)
+    by_policy = decision.propensities(view, mask=request.mask) if decision.exact(view) else None
+    p, se, kind = _probabilities(now, view, request, demands, by_policy, aside)
     lines = decision.lines(view)
-    if lines is None:
-        raise no_lines(now.policy)
-    p = demands.of(decision.propensities(view, mask=mask))
-    return of_lines(lines, p=p, uniform=demands.uniform, z=z, mask=mask)
+    if lines is not None:
+        e = of_lines(lines, p=p, uniform=demands.uniform, z=z, mask=request.mask)
+    else:
+        e = _without_lines(now, view, request, p=p, uniform=demands.uniform, z=z)
+    e = replace(e, kind=kind, propensity_se=se, ids=request.ids, values=request.values, **_beliefs(now, request))
+    greedy = tuple(np.flatnonzero(arrays.top(np.where(np.isnan(e.mean), -np.inf, e.mean), mask=request.mask)).tolist())
+    unknown = _unknown(now, kind, drawn=bool(e.best) or arm is None)
+    made_of = mean_parts.parts(now, request, fields)
+    if made_of is None:
+        unknown += (f"what the means are made of, as those of {_name(now.model)} are no sums over features",)
+    else:
+        made_of = _against(made_of, now, request, e.mean, arm if arm is not None else (e.best or greedy)[0])
+    e = replace(e, parts=made_of, unknown=unknown)
+    if arm is None:
+        return e
+    drawn: Literal["z", "bonus"] | None = None
+    if e.best:
+        by_policy = np.isin(np.arange(len(e.m)), e.best) / len(e.best)
+        drawn = "bonus" if z is None else "z"
+    chosen = causes.chosen(arm, request, demands, shares, by_policy=by_policy, drawn=drawn, greedy=greedy)
+    return replace(e, chosen=chosen)
+
+
+def _beliefs(now: Moment, request: Request) -> dict[str, Any]:
+    """What the model believes of the arms on offer."""
+    model, state, X = now.model, now.state, request.X
+    mean = arrays.numpy(model.predict(state, X) if "predict" in model.abilities else model.mean(state, X))
+    width = arrays.numpy(model.width(state, X)) if "width" in model.abilities else np.full(request.shape, np.nan)
+    mean = mean if request.values is None else mean * request.values
+    on = np.ones(request.shape, dtype=bool) if request.mask is None else request.mask
+    return {"mean": np.where(on, mean, np.nan), "width": np.where(on, width, np.nan), "link": link(model).name}
+
+
+def _probabilities(
+    now: Moment, view: Any, request: Request, demands: Demands, by_policy: np.ndarray | None, aside: Aside | None
+) -> tuple[np.ndarray, np.ndarray | None, Kind]:
+    """Of all arms, with the demands: p, their standard errors or None, and their kind."""
+    if by_policy is not None:
+        return demands.of(by_policy), None, "exact"
+    if aside is None:
+        return np.full(request.shape, np.nan), None, "none"
+    return one_arm.ONE.probabilities(now, view, request, demands, aside, DRAWS)
+
+
+def _without_lines(now: Moment, view: Any, request: Request, *, p: np.ndarray, uniform: float, z: Any) -> Explanation:
+    """The explanation of a policy whose arms are not lines that one z moves."""
+    nothing = np.full(request.shape, np.nan)
+    moved = hasattr(view, "m") and hasattr(view, "w")
+    m = arrays.numpy(view.m if moved else now.model.mean(now.state, request.X))
+    w = arrays.numpy(view.w) if moved else nothing
+    tied = causes.best(now, view, request, z)
+    best = () if tied is None else tuple(np.flatnonzero(tied).tolist())
+    return Explanation(m, w, nothing, nothing, p, np.empty(0), None, uniform, z, best, nothing, nothing)
+
+
+def _against(made_of: MeanParts, now: Moment, request: Request, mean: np.ndarray, arm: int) -> MeanParts:
+    """The parts, with those of the difference to the best mean of the other arms, where there are others."""
+    others = np.arange(len(mean)) != arm
+    others &= True if request.mask is None else request.mask
+    if not others.any():
+        return made_of
+    against = int(np.argmax(np.where(others, mean, -np.inf)))
+    return mean_parts.compared(made_of, now, request, arm, against)
+
+
+def _unknown(now: Moment, kind: Kind, *, drawn: bool) -> tuple[str, ...]:
+    """What nobody can know of this policy. drawn : whether what it drew is known, or is not asked for"""
+    name = _name(now.policy)
+    said = [] if drawn else [f"what {name} drew, which is not kept"]
+    if kind == "monte_carlo":
+        said.append(f"the exact probabilities of {name}: they are estimated here, by {DRAWS} draws")
+    elif kind == "none":
+        said.append(f"the probabilities of {name}")
+    return tuple(said)
+
+
+def _name(part: Any) -> str:
+    return type(part).__name__
 
 
 def of_lines(lines: Lines, *, p: np.ndarray, uniform: float, z: float | None, mask: np.ndarray | None) -> Explanation:
@@ -143,14 +258,12 @@ def of_lines(lines: Lines, *, p: np.ndarray, uniform: float, z: float | None, ma
         low[one], high[one] = a, b
     best: tuple[int, ...] = ()
     if z is not None:
-        if np.ndim(z) or not isinstance(z, numbers.Real) or not math.isfinite(z):
-            raise ValueError(f"z must be one finite number, got {z!r}; of a batch, explain one request at a time")
         if isinstance(law, noise.Points):
-            tied = propensity.shared_at(m, w, float(z), slack=slack, mask=mask) > 0
+            tied = propensity.shared_at(m, w, z, slack=slack, mask=mask) > 0
         else:
             tied = (low <= z) & (z < high)
         best = tuple(np.flatnonzero(tied).tolist())
-    return Explanation(m, w, low, high, p, hull.low[1:], law, uniform, None if z is None else float(z), best)
+    return Explanation(m, w, low, high, p, hull.low[1:], law, uniform, z, best, m, np.full(m.shape, np.nan))
 
 
 def _row(mask: np.ndarray | None) -> np.ndarray | None:

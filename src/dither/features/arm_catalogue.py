@@ -14,13 +14,13 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dither.base import errors, forks
-from dither.features import arm_ids, catalogue_events, declared, records, tokens, values
+from dither.features import arm_ids, catalogue_events, declared, records, slips, tokens, values
 from dither.features.arm_ids import id_text
 from dither.features.catalogue_events import ArmEvent, whole
 from dither.features.encoder import SAME, Features, checked
@@ -119,10 +119,7 @@ class Catalogue:
         """Other features for an arm: the fields that the record has; the other fields stay. -> the version."""
         with self._changing():
             id = self._there(id)
-            fields, before = records.record(record, f"arm {id!r}"), self._records[id]
-            if not fields.keys() & before.keys():
-                raise ValueError(f"the record for {id!r} has no field of an arm: {', '.join(map(repr, before))}")
-            return self._append("change", id, self._plain(id, before | fields))
+            return self._append("change", id, self._plain(id, self._known(id, records.record(record, f"arm {id!r}"))))
 
     def retire(self, id: Any) -> int:
         """Take an arm off the offer. Its features and its slot stay. -> the version."""
@@ -156,18 +153,23 @@ class Catalogue:
         """X of a request, (K, d), or of B requests, (B, K, d). In the disjoint form the context, (d,) or (B, d).
 
         context : as for `Features.encode`
-        arms : (K,) ids; for B requests also (B, K). None: `ids`, all that are on offer
+        arms : (K,) ids; for B requests also (B, K). None: `ids`, all that are on offer. Or id -> record, for B requests
+            also B of them: what the record has counts in this request, and the catalogue has the other fields. None
+            brings nothing
         retired : a retired id among the arms: "error"; or "keep", for a request with `mask`
 
-        Raises LookupError for an unknown id and ValueError for a retired one.
+        Raises LookupError for an unknown id; ValueError for a retired one, and for a record without a field of an arm.
         """
         errors.one_of("retired", retired, RETIRED)
         left = self.features.of_context(context)
+        arms = arms if isinstance(arms, (list, tuple)) else records.listed(arms)  # once, as it may be a generator
         with self._lock:
             rows = self._rows(arms, retired)
-            if self.features.form == "disjoint":
-                return self.features.joined(left, None)
             right = self._A.take(rows, axis=0)
+            if (brought := arm_ids.brought(arms)) is not None:
+                right = self._with_records(right, rows, brought)
+        if self.features.form == "disjoint":
+            return self.features.joined(left, None)
         if right.ndim == 3 and (left.ndim == 1 or len(left) != len(right)):
             n = "one context" if left.ndim == 1 else f"{len(left)} contexts"
             raise ValueError(f"arms has the ids of {len(right)} requests, and there is {n}: give a list for each")
@@ -304,6 +306,12 @@ class Catalogue:
             before = vars(Catalogue._of(self.features, self._events[:version], self._field))
             self.__dict__ |= {name: before[name] for name in CHANGES}
 
+    def _empty(self, features: Features) -> None:
+        """As it was before its first event, with other features."""
+        begun = vars(Catalogue(features, id=self._field))
+        self.__dict__ |= {name: begun[name] for name in CHANGES}
+        self.features = features
+
     def _append(self, what: str, id: str, record: dict[str, Any] | None) -> int:
         self._happen(ArmEvent(self.version + 1, what, id, record), count=True)
         return self.version
@@ -346,12 +354,33 @@ class Catalogue:
             )
         return f.of_arm(record, slot=slot if f.form == "hybrid" else None, called=f"arm {id!r}", count=count)
 
+    def _with_records(self, right: np.ndarray, rows: np.ndarray, brought: list[Any]) -> np.ndarray:
+        """The factors (K, q) or (B, K, q) of these rows, with those of the records that a request brings."""
+        at = [i for i, record in enumerate(brought) if record is not None]
+        ids = [self._ids[row] for row in rows.flat[at]]
+        named = [f"arm {id!r}" for id in ids]
+        each = [records.record(brought[i], called) for i, called in zip(at, named, strict=True)]
+        whole = [self._known(id, fields) if fields else self._records[id] for id, fields in zip(ids, each, strict=True)]
+        if whole and self.features.arm:
+            slots = rows.flat[at] if self.features.form == "hybrid" else None
+            right.reshape(-1, right.shape[-1])[at] = self.features.of_arms(whole, slots=slots, called=named)
+        return right
+
+    def _known(self, id: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """All fields of an arm: those given, and else its own. Raises ValueError where none is a field of it."""
+        before = self._records[id]
+        if not fields.keys() & before.keys():
+            cure = ", ".join(map(repr, before)) or "the features have none"
+            raise ValueError(f"the record for {id!r} has no field of an arm: {cure}; got {list(fields)}")
+        if fields.keys() - before.keys():
+            self.features.tell(slips.nearly(tuple(fields), tuple(before)), "arm")
+        return before | fields
+
     def _plain(self, id: str, record: Any) -> dict[str, Any]:
         """The fields of an arm as JSON has them; the id stands for a field that is called like it."""
-        names = list(self.features.arm)
-        if self._field in names:
+        if self._field in self.features.arm:
             record = {self._field: id} | records.record(record, f"arm {id!r}")
-        return records.plain(record, names, what=f"arm {id!r}", absent=self.features.absent)
+        return self.features.arm_record(record, called=f"arm {id!r}")
 
     def _now(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """The rows on offer, and their ids."""
@@ -388,7 +417,7 @@ class Catalogue:
             return rows
         arms = arm_ids.id_list(arms)
         if not isinstance(arms[0], (str, int)):  # lists of ids, one for each request
-            arms = [records.column(ids) for ids in arms]
+            arms = [list(ids) if isinstance(ids, Mapping) else records.column(ids) for ids in arms]
         if isinstance(arms[0], (list, tuple)):
             if len({len(ids) for ids in arms}) > 1:
                 raise ValueError("each request of a batch must have as many arms: encode them one by one")

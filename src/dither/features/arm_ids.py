@@ -39,17 +39,32 @@ def spelt(id: Any, among: Collection[str]) -> str:
     return form if form in among else next((one for one in among if tokens.nfc(one) == form), form)
 
 
-def id_list(arms: Any) -> Sequence[Any]:
-    """The ids that a user passes: a list, a tuple, an array or a column of them, which stay as they are.
+def with_ids(arms: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """The records of id -> record, in which the id stands for a field `id`, as in a catalogue. Raises as `id_texts`."""
+    pairs = zip(id_texts(arms), arms.values(), strict=True)
+    return [{"id": id} | records.record(one, f"arm {id!r}") for id, one in pairs]
 
-    Raises ValueError for anything else, for no id, and for records: a request has those that the catalogue has.
+
+def brought(arms: Any) -> list[Any] | None:
+    """What each arm of a request, or of B requests one after the other, brings beside its id; None: ids alone.
+
+    arms : as a user passes them: id -> record or None, a list of such, or ids
     """
-    arms = arms if type(arms) is list else records.column(arms)
     if isinstance(arms, Mapping):
-        raise ValueError(
-            f"arms must be a list of ids, as the catalogue has the records; got records, {arms!r}: change an arm by "
-            f"catalogue.change(id, record), and pass arms={list(arms)!r}"
-        )
+        return list(arms.values())
+    if not isinstance(arms, (list, tuple)) or not arms or isinstance(arms[0], (str, int)):
+        return None
+    if not any(isinstance(one, Mapping) for one in arms):
+        return None
+    return [record for one in arms for record in (one.values() if isinstance(one, Mapping) else [None] * len(one))]
+
+
+def id_list(arms: Any) -> Sequence[Any]:
+    """The ids that a user passes: a list, a tuple, an array or a column of them, which stay as they are; a dict's keys.
+
+    Raises ValueError for anything else, and for no id.
+    """
+    arms = arms if type(arms) is list else list(arms) if isinstance(arms, Mapping) else records.column(arms)
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Sequence) or not len(arms):
         cure = f": arms=[{arms!r}]" if isinstance(arms, str) else ""
         raise ValueError(f"arms must be a list of at least one id, got {arms!r}{cure}")

@@ -28,6 +28,7 @@ class ColumnLayout(NamedTuple):
     """The columns of X: column j is factor of_left[j] of the context times factor of_right[j] of the arm."""
 
     columns: tuple[str, ...]
+    terms: tuple[str, ...]  # the field or the cross that each column is of
     of_left: np.ndarray
     of_right: np.ndarray
     left: Side
@@ -50,22 +51,24 @@ def lay_out(
         )
     left, of_left = _side(sides["context"], crosses, slots=0)
     right, of_right = _side(sides["arm"], crosses, slots=slots or 0)
-    names, pairs = [INTERCEPT] * intercept, [(0, 0)] * intercept
+    names, terms, pairs = [INTERCEPT] * intercept, [INTERCEPT] * intercept, [(0, 0)] * intercept
     for term in [*((name,) for name in columns_of), *crosses]:
         c, a = (tuple(name for name in term if (name,) in place) for place in (of_left, of_right))
         names += map("*".join, itertools.product(*(columns_of[name] for name in (*c, *a))))
         pairs += [(i, j) for i in _range(of_left[c]) for j in _range(of_right[a])]
+        terms += ["*".join(term)] * (len(names) - len(terms))
     if form == "hybrid":
         shared = intercept + context  # so many columns come first, which are of the context alone
         for slot, j in enumerate(_range(right.slots)):
             names += [f"slot {slot}*{name}" for name in names[:shared]]
+            terms += [f"slot*{name}" for name in terms[:shared]]
             pairs += [(i, j) for i, _ in pairs[:shared]]
     if (twice := errors.repeated(names)) is not None:
         raise ValueError(f"two columns would have the name {twice!r}: give one of their fields another name")
     if not names:
         raise ValueError("there are no columns: give fields, or intercept=True")
     at = np.array(pairs, dtype=np.intp)
-    return ColumnLayout(tuple(names), at[:, 0].copy(), at[:, 1].copy(), left, right)
+    return ColumnLayout(tuple(names), tuple(terms), at[:, 0].copy(), at[:, 1].copy(), left, right)
 
 
 def outer(blocks: Sequence[np.ndarray]) -> np.ndarray:

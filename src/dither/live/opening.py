@@ -9,7 +9,7 @@ from dither.bandit.restoring import from_bytes
 from dither.base import errors
 from dither.deciding.baseline import RoundSums
 from dither.features import Catalogue
-from dither.live import beside, settling, stock, turns
+from dither.live import beside, kept_requests, settling, stock, turns
 from dither.live.deciding import Decider, Kept
 from dither.live.learner import Learner, Pace
 from dither.log import Ledger
@@ -105,7 +105,9 @@ def agreed(
         bandit = learner.stands.bandit if acting is None else acting
         ledger.columns(bandit.columns)
         turns.settle(ledger, budgets)
-        turns.fits(bandit, store=kept.store, shadows=[shadow], rule=others.apprentice is not None)
+        turns.fits(bandit, whole=kept.X, shadows=[shadow], rule=others.apprentice is not None)
+        if kept.records:
+            kept_requests.fits(kept_requests.features_of(bandit, None if keeper is None else keeper.catalogue))
     except BaseException:
         if keeper is not None and catalogue is not None:
             keeper.detach()

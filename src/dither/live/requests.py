@@ -11,7 +11,8 @@ from dither.deciding import inputs
 from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.features.arm_ids import id_texts, spelt
+from dither.features.arm_ids import id_texts, spelt, with_ids
+from dither.features.records import listed
 from dither.live import taught
 from dither.log.record import ids
 
@@ -29,24 +30,36 @@ class Call(NamedTuple):
     id: Any = None
     time: Any = None
     extra: Mapping[str, Any] | None = None
+    body: Any = None  # bytes or a text
+    fallback: Any = None  # an arm
+    fallen: bool = False  # whether the fallback was shown, and nothing is drawn
+
+
+def called(context: Any, arms: Any, *more: Any) -> Call:
+    """The call, with lists in the place of what can be read once, as a decision may be made again."""
+    return Call(listed(context), listed(arms), *more)
 
 
 def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:
     """X, mask and ids, checked. A bandit with disjoint slots grows, where the catalogue has more ids.
 
     context : X itself where the bandit has no features, or where it is an array; else what `Features.encode` takes
-    arms : ids of a catalogue, records for the features, or ids for the rows of X
+    arms : ids of a catalogue, with or without records; records for the features, with or without ids; or ids for the
+        rows of X
 
     Raises what `Features.encode` and `Catalogue.encode` raise, and ValueError for ids that are not one for each arm.
     """
     context, arms = call.context, call.arms
     if (bandit.features is None and catalogue is None) or isinstance(context, np.ndarray):
+        if isinstance(arms, Mapping):
+            raise ValueError(f"arms must be ids where X is given, as X is the features; got records: {list(arms)!r}")
         request = bandit.read(context, call.mask)
         return request._replace(ids=None if arms is None else ids(arms, request.shape[-1]))
     if catalogue is not None:
         return _of_catalogue(bandit, catalogue, call)._replace(context=context)
-    X = bandit.features.encode(context, arms)  # type: ignore[union-attr]
-    return bandit.read(X, call.mask)._replace(context=context)
+    named = isinstance(arms, Mapping)
+    X = bandit.features.encode(context, with_ids(arms) if named else arms)  # type: ignore[union-attr]
+    return bandit.read(X, call.mask)._replace(ids=id_texts(arms) if named else None, context=context)
 
 
 def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
@@ -56,15 +69,19 @@ def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
         version = catalogue.version
         if arms is not None and catalogue._before:
             arms = tuple(map(catalogue._spelt, arms))
+        asked: Any = arms  # with the records that the request brings
+        if arms is not None and isinstance(call.arms, Mapping):
+            asked = dict(zip(arms, call.arms.values(), strict=True))
         if catalogue.features.form == "disjoint":
             taught.grow(bandit, catalogue.slots)
             offered = catalogue.mask(arms, slots=bandit.slots)
             names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
             if mask is not None:
                 offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
-            return bandit.read(catalogue.encode(call.context, arms), offered)._replace(ids=names, version=version)
+            return bandit.read(catalogue.encode(call.context, asked), offered)._replace(ids=names, version=version)
         names = catalogue.ids if arms is None else arms
-        return bandit.read(catalogue.encode(call.context, names), mask)._replace(ids=names, version=version)
+        X = catalogue.encode(call.context, names if asked is None else asked)
+        return bandit.read(X, mask)._replace(ids=names, version=version)
 
 
 def demanding(bandit: Bandit, catalogue: Catalogue | None, request: Request, call: Call) -> Request:
@@ -106,6 +123,19 @@ def position(arm: Any, names: tuple[str, ...] | None) -> Any:
     if arm not in (names or ()):
         raise ValueError(f"the baseline {arm!r} must be among the arms of every request: {list(names or ())}")
     return (names or ()).index(arm)
+
+
+def place(arm: Any, request: Request, *, what: str) -> int:
+    """The position of an arm of a request, by its id, or by its position where the arms have no ids.
+
+    Raises ValueError where it is not on offer in each of the requests. what : the argument, for the error
+    """
+    names = request.ids if request.ids is not None else tuple(map(str, range(request.shape[-1])))
+    name = str(arm) if request.ids is None else spelt(arm, names)
+    at = names.index(name) if name in names and not isinstance(arm, bool) else None
+    if at is None or (request.mask is not None and not np.all(request.mask[..., at])):
+        raise ValueError(f"{what} must be an arm that is on offer, one of {errors.listed(names)}; got {arm!r}")
+    return at
 
 
 def _slots(mask: Any, offered: np.ndarray) -> tuple[int, ...]:

@@ -26,7 +26,8 @@ from dither.base import compiled
 from dither.live import course
 from dither.live.course import Course
 from dither.log import teaching, troubles
-from dither.log.database import keeping, lessons
+from dither.log.database import encodings, keeping, lessons
+from dither.log.database.encodings import Encoder
 from dither.models import adapting
 
 SHADOW = "shadow"  # the setting that holds it as it began
@@ -43,6 +44,7 @@ class ShadowFacts(NamedTuple):
     number: int  # grows with every shadow that is given
     learns: bool
     first: bytes | None  # as it began; None: there is none any more
+    features: int = 0  # the version of the features that make its X, which stays
 
 
 def shadow_of(connection: Any) -> ShadowFacts:
@@ -50,7 +52,7 @@ def shadow_of(connection: Any) -> ShadowFacts:
     about = keeping.settings(connection).get(SHADOW)
     if about is None:
         return ShadowFacts(0, False, None)
-    return ShadowFacts(about["number"], about["learns"], keeping.data(connection, SHADOW))
+    return ShadowFacts(about["number"], about["learns"], keeping.data(connection, SHADOW), about.get("features", 0))
 
 
 class Taught:
@@ -64,6 +66,7 @@ class Taught:
         # the shadow of before, as it began and as it is, and the batch at which it stands
         self._former: tuple[bytes | None, Bandit | None, int] | None = None
         self._firsts: dict[int, bytes] = {}  # the bandits with which courses begin, that were read
+        self._encoders: dict[int, Encoder | None] = {}  # by the version of the features, as the events are by now
         self.begin(connection, course.BEGIN)
 
     def _loaded(self, data: bytes) -> Bandit:
@@ -82,11 +85,13 @@ class Taught:
         """Be on a course."""
         if way.first not in self._firsts:
             self._firsts[way.first] = course.began(connection, way)
+        self._encoders.clear()
         self.course, self.first = way, self._firsts[way.first]
 
     def forget(self) -> None:
         """The ledger is another one: what was read of its events is not to be used."""
         self._firsts.clear()
+        self._encoders.clear()
 
     def name(self, columns: tuple[str, ...] | None) -> None:
         """Give bandit and shadow the names of the features, in the order of the ledger's rows, where they have none."""
@@ -150,7 +155,8 @@ class Taught:
             self.bandit.decide_as(self._loaded(self.first))
             self.version += 1
         self.catch_up(connection)
-        differ = bool(way.gaps) and self.shadow is not None  # which batches the two learn
+        # which batches the two learn, and by which features
+        differ = self.shadow is not None and bool(way.gaps or way.features != self.shadow_facts.features)
         while self.batch < to:
             if self.shadow is None:
                 self.batch = max([self.batch, *[high for low, high in way.gaps if low == self.batch + 1]])
@@ -175,11 +181,21 @@ class Taught:
 
     def lesson(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
         """A batch, as the bandit learns it for the state after another one, with what was corrected up to there."""
-        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None, upto, self.course.gaps)
+        bandit, encoder = self.bandit, self.encoder(connection, self.course.features)
+        return lessons.batch(
+            connection, number, bandit.dim, bandit.slots is not None, upto, self.course.gaps, encoder=encoder
+        )
 
     def _judged(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
-        """The same for the shadow, which learns all batches."""
-        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None, upto)
+        """The same for the shadow, which learns all batches, by its own features."""
+        bandit, encoder = self.shadow or self.bandit, self.encoder(connection, self.shadow_facts.features)
+        return lessons.batch(connection, number, bandit.dim, bandit.slots is not None, upto, encoder=encoder)
+
+    def encoder(self, connection: Any, features: int) -> Encoder | None:
+        """Who has x as a version of the features makes it; None where the features never changed."""
+        if features not in self._encoders:
+            self._encoders[features] = encodings.encoder(connection, features)
+        return self._encoders[features]
 
     def learn(self, batch: lessons.Batch, judged: lessons.Batch | None = None) -> int:
         """Learn the next batch; -> how many of its rewards the bandit's model refused.

@@ -187,9 +187,12 @@ class Turns:
         return sums
 
 
-def fits(bandit: Bandit, *, store: str, shadows: Iterable[Bandit | None], rule: bool) -> None:
-    """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act."""
-    if bandit.baseline is not None and store != "all":
+def fits(bandit: Bandit, *, whole: bool, shadows: Iterable[Bandit | None], rule: bool) -> None:
+    """Raise ValueError where a baseline cannot be kept, or would be that of a bandit that does not act.
+
+    whole : whether the features of all arms on offer are stored
+    """
+    if bandit.baseline is not None and not whole:
         raise ValueError("a baseline needs store='all': what its rounds add up to is counted from all features")
     for one in shadows:
         judged(one)

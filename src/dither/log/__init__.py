@@ -13,6 +13,7 @@ receipt                             the least exposure that each arm had
 warm_start                          teach a bandit the rewards of a log
 """
 
+from dither.log.arm_days import ArmDay, ArmDays
 from dither.log.check import Finding, Report
 from dither.log.coba_results import coba
 from dither.log.criteo_text import criteo
@@ -33,6 +34,8 @@ from dither.log.yahoo_today import yahoo
 
 __all__ = [
     "FORMATS",
+    "ArmDay",
+    "ArmDays",
     "ByArm",
     "Finding",
     "Learnt",

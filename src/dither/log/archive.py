@@ -13,6 +13,7 @@ import numpy as np
 from dither.bandit import saving
 from dither.base import files
 from dither.deciding import inputs
+from dither.features import raw_records
 from dither.log import claim, record, reward_rules, schema, storage, teaching
 from dither.log.logged import Logged
 
@@ -21,10 +22,11 @@ ROWS = 10_000  # read together
 PART = 100_000  # rows of an exported file
 EXPORTS = "exports"  # the setting that holds the ids of the latest editions
 MOST = 100  # ids that it holds
+RECORDS = "records"  # what a folder says of itself, whose decisions have the columns `schema.RAW`
 _ARRAYS = ("features", "m", "w", "probabilities")
 
 
-def export(ledger: Any, folder: Path) -> list[Path]:
+def export(ledger: Any, folder: Path, *, records: bool) -> list[Path]:
     """Write the days of a `ledger.Ledger` that have changed since the last export; -> the folders of all days.
 
     The new days are written beside, and then take their places under a new edition (`storage.edition`). The ledger has
@@ -40,11 +42,11 @@ def export(ledger: Any, folder: Path) -> list[Path]:
     try:
         with fetching.uncollected():
             with ledger.database.reading() as connection:
-                about, days, new = _changed(ledger, connection, folder)
+                about, days, new = _changed(ledger, connection, folder, records)
             if new:
                 id = _begun(ledger)
                 with ledger.database.reading() as connection:
-                    about, days, new = _changed(ledger, connection, folder)
+                    about, days, new = _changed(ledger, connection, folder, records)
                     for day in new:
                         _write(folder, day, about, ledger, connection)
         if new:
@@ -54,7 +56,9 @@ def export(ledger: Any, folder: Path) -> list[Path]:
     return [folder / day for day in days]
 
 
-def _changed(ledger: Any, connection: Any, folder: Path) -> tuple[dict[str, Any], dict[str, list[int]], list[str]]:
+def _changed(
+    ledger: Any, connection: Any, folder: Path, records: bool
+) -> tuple[dict[str, Any], dict[str, list[int]], list[str]]:
     """What the ledger says of itself, its days, and those of them that are to be written.
 
     Raises ValueError for a folder with days that the ledger has not.
@@ -63,6 +67,7 @@ def _changed(ledger: Any, connection: Any, folder: Path) -> tuple[dict[str, Any]
 
     limits = schema.ends(reward_terms.ranges(connection))
     about = {"rewards": ledger.rewards, "reward_range": limits} | keeping.facts(connection)
+    about |= {RECORDS: True} if records else {}
     days = {str(EPOCH + timedelta(days=n)): counts for n, counts in sorted(fetching.days(connection).items())}
     others = sorted({path.name for path in storage.days(folder)} - days.keys())
     if others:
@@ -92,13 +97,15 @@ def _begun(ledger: Any) -> str:
 
 
 def _write(folder: Path, day: str, about: dict[str, Any], ledger: Any, connection: Any) -> None:
-    """Write one day, beside its place."""
-    from dither.log.database import fetching
+    """Write one day, beside its place. X is that of the features of now."""
+    from dither.log.database import encodings, fetching
 
     start = (date.fromisoformat(day) - EPOCH).days * storage.DAY
-    span = start, start + storage.DAY
-    decisions = fetching.together(list(fetching.decisions(connection, ledger.database, span)))
-    events = fetching.events(connection, ledger.database, span)
+    within = fetching.within((start, start + storage.DAY))
+    more: dict[str, Any] = dict(records=about.get(RECORDS, False), encoder=encodings.encoder(connection))
+    frames = fetching.decisions(connection, ledger.database, within, **more)
+    decisions = fetching.together(list(frames))
+    events = fetching.events(connection, ledger.database, within)
     events = storage.renumbered(events, decisions.select("id", number="__decision"))
     part = folder / f".{day}.part"
     shutil.rmtree(part, ignore_errors=True)
@@ -145,7 +152,7 @@ def _take(ledger: Any, connection: Any, folder: Path, *, judged: bool) -> int:
 
     judged : whether a ledger has exported it, by whose terms its rewards count: with corrections, and with defaults
     """
-    from dither.log.database import entering, rewarding
+    from dither.log.database import entering, record_rows, rewarding
 
     received, decisions = storage.folder_rows(folder, "rewards"), storage.FolderDecisions(folder)
     gone: list[str] = []  # ids of decisions whose data was erased
@@ -157,14 +164,18 @@ def _take(ledger: Any, connection: Any, folder: Path, *, judged: bool) -> int:
         frame = decisions.slice(at, ROWS)
         there = entering.taken(connection, frame["id"].to_list())
         frame = frame.filter(~schema.polars().col("id").is_in(list(there)))
-        values = []
+        values, raw = [], []
         gone += frame.filter("was_erased")["id"].to_list() if "was_erased" in frame.columns else []
         for row, lesson in zip(*_rows(frame, decisions.about, pupil), strict=True):
             for id in (row["id"], *(row["arms"] or ())):
                 inputs.storable(id)
             new.add(row["id"])
+            texts = [row.pop(name, None) for name in schema.RAW] if decisions.about.get(RECORDS) else (None, None)
+            if row.get("catalogue") is None:  # else its arms are those of a catalogue that this ledger has not
+                raw.append((row["id"], raw_records.of_texts(*texts)))
             values.append(entering.IN_ORDER(record.stored(row, lesson=lesson)))
         ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
+        record_rows.put(connection, ledger.database, [(id, data) for id, data in raw if data is not None])
     if gone:
         entering.erased(connection, ledger.database, gone)
     # what counts comes first, so that what it has corrected does not
@@ -191,9 +202,10 @@ def _learnable(ledger: Any, connection: Any, parts: set[str], folder: Path) -> N
 
 def _pupil(connection: Any, about: Mapping[str, Any], folder: Path) -> teaching.Pupil:
     """Who learns from the ledger: its bandit, where it has one. What the ledger does not say yet, the folder says."""
-    from dither.log.database import keeping
+    from dither.log.database import encodings, keeping, ledger_events
 
-    began = keeping.data(connection, "bandit")
+    number = encodings.in_force(connection)
+    began = ledger_events.data(connection, number) if number else keeping.data(connection, "bandit")
     header = None if began is None else saving.from_bytes(began).header
     slots = about.get("slots")
     most = None if header is None else header["model"].get("slots")

@@ -6,7 +6,7 @@ on the disk. Threads that call at the same time share one transaction (`database
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import time_ns
@@ -17,8 +17,9 @@ import numpy as np
 from dither.base import errors, forks
 from dither.deciding.answers import Decision, Decisions
 from dither.log import address, flushing, record, reward_rules, schema, stated, storage, terms
+from dither.log.arm_days import ArmDays
 from dither.log.logged import Logged
-from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
+from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
 from dither.log.reward_rules import Answer, Many, id_text
 from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from dither.deciding.answers import OneOrMany
-    from dither.log.database import committing
+    from dither.log.database import committing, fetching
     from dither.log.record import RecordedOneOrMany
 
+FEATURES = ("now", "then")  # of which X is read
 _TOGETHER = 10_000  # pending decisions that are read together
 
 
@@ -104,6 +106,25 @@ class Ledger:
         self._facts: dict[str, tuple[str, ...]] = {}  # "names" of the features, and ids of the "slots"
         self.look()
         forks.tell(self)
+
+    @classmethod
+    def to_read(cls, home: Any) -> "Ledger":
+        """The ledger of a home that is there, to read it alone: a file or a URL, also while others write to it.
+
+        Nothing is made, migrated or locked, and all that writes raises PermissionError.
+
+        Raises FileNotFoundError where there is no ledger; ValueError for None, for a file that is no ledger and for one
+        of another version of dither, with the cure; OSError where it cannot be read.
+        """
+        needed()
+        from dither.log.database import home as homes
+
+        database = homes.Home(home, looks=True)
+        try:
+            return cls(database)
+        except BaseException:
+            database.close()
+            raise
 
     @property
     def rewards(self) -> str:
@@ -394,22 +415,53 @@ class Ledger:
             self.database.erased()
         return erased
 
-    def read(self, *, rewards: str | None = None, since: Any = None, until: Any = None) -> Logged:
+    def read(
+        self,
+        *,
+        rewards: str | None = None,
+        since: Any = None,
+        until: Any = None,
+        records: bool = False,
+        features: str = "now",
+    ) -> Logged:
         """The decisions with the rewards that count, as `dither.log.read` gives them.
 
         rewards : the rule for several rewards of a decision; None: that of the ledger. By another rule `reward_range`
             is not known
         since, until : times: the decisions from the first on and before the second, with all rewards of theirs; None:
             from the first one, or to the last one
+        records : whether the log gets the columns `raw_context` and `raw_arms`, JSON of the context and of the records
+            of the arms on offer, where `dither.Live` keeps them (`store="records"`); null for a decision without
+        features : where a `Live` has changed them, which X has. "now": those of now in all rows, as the bandit learns
+            them: encoded anew from the records, else carried over. "then": each row those that made it
 
         Raises ValueError for a ledger without decisions.
         """
+        from dither.log.database import fetching
+
+        errors.true_or_false("records", records)
+        errors.one_of("features", features, FEATURES)
+        within = fetching.within(record.span(since, until))
+        return self.logged(within, rewards=rewards, records=records, features=features)
+
+    def logged(
+        self,
+        which: "fetching.Which",
+        *,
+        rewards: str | None = None,
+        leave: Collection[str] = (),
+        records: bool = False,
+        features: str = "now",
+    ) -> Logged:
+        """The decisions that fulfil all conditions, as `read` gives them; it says what the others mean.
+
+        leave : columns that are not read, and are null, as features take most of the time and of the memory
+        """
         if rewards is not None:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
-        within = record.span(since, until)
-        decisions, events, about = self.frames(within)
+        decisions, events, about = self.frames(which, leave=leave, records=records, features=features)
         if decisions.height == 0:
-            when = " in this span of time" * (within != WHOLE)
+            when = " in this span of time" * bool(which)
             raise ValueError(
                 f"the ledger in {self.database.where} holds no decisions{when}: there is nothing to evaluate"
             )
@@ -418,24 +470,49 @@ class Ledger:
         span = schema.of_ends(about["reward_range"]) if rewards in (None, self.rewards) else None
         return Logged(frame, names=names, encoded_by=about.get("encoded_by"), slot_ids=slots, reward_range=span)
 
-    def frames(self, span: Span = WHOLE) -> tuple[Any, Any, dict[str, Any]]:
-        """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
+    def days(self, *, since: Any = None, until: Any = None) -> ArmDays:
+        """What decisions and rewards add up to, by day (UTC) and arm, as the ledger is now (`arm_days.ArmDay`).
 
-        span : of the times of the decisions
+        since, until : times: of the days from that of the first on, and before the second; None: from the first one, or
+            to the last one
+
+        The sums are exact: those of the rows that `read` gives. A ledger that a `Live` learns from keeps them, so a
+        long one is read at once; any other one is summed here, some seconds for a million decisions.
         """
-        from dither.log.database import fetching, keeping, reward_terms
+        from dither.log.database import days, fetching
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self.database, span))
-            events = fetching.events(connection, self.database, span)
-            limits = reward_terms.ranges(connection, *fetching.within(span))
+            return days.read(connection, self.database, record.span(since, until))
+
+    def frames(
+        self,
+        which: "fetching.Which" = (),
+        *,
+        leave: Collection[str] = (),
+        records: bool = False,
+        features: str = "now",
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
+
+        which : conditions on the decisions; leave : columns of theirs that are not read; records, features : as for
+            `read`
+        """
+        from dither.log.database import encodings, fetching, keeping, reward_terms
+
+        self.committer.begun()
+        with self.database.reading() as connection, fetching.uncollected():
+            encoder = encodings.encoder(connection) if features == "now" else None
+            more: dict[str, Any] = dict(leave=leave, records=records, encoder=encoder)
+            parts = list(fetching.decisions(connection, self.database, which, **more))
+            events = fetching.events(connection, self.database, which)
+            limits = reward_terms.ranges(connection, *which)
             about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
         decisions = fetching.together(parts)
         events = storage.renumbered(events, decisions.select("id", number="__decision"))
         return decisions.drop("__decision"), events, {"rewards": self.rewards} | about
 
-    def export(self, folder: Any) -> list[Path]:
+    def export(self, folder: Any, *, records: bool = False) -> list[Path]:
         """Write all of it to Parquet, a folder for each day (UTC) in which decisions were made; -> these folders.
 
         `dither.log.read(folder)` reads all days, and each of them alone. Only days of which something has changed since
@@ -443,12 +520,15 @@ class Ledger:
         ledger was restored since or is another one, or where this process may only read. The days take their places
         together, so who reads at that time has the old log or the new one.
 
+        records : whether contexts and records of arms are written too, as for `read`. `take_over` takes them
+
         Raises ValueError while another export writes into the folder, and for a folder with days that this ledger has
         not.
         """
         from dither.log import archive
 
-        return archive.export(self, address.local(folder))
+        errors.true_or_false("records", records)
+        return archive.export(self, address.local(folder), records=records)
 
     def take_over(self, folder: Any) -> int:
         """Enter the decisions and rewards of a folder that `Log` or `export` wrote; -> how many decisions are new.

@@ -53,6 +53,7 @@ USABLE = KINDS[:3]
 BETWEEN = (631_152_000, 4_102_444_800)  # seconds since 1970 of 1990 and of 2100, where a number is read as a time
 REQUIRED = ("arm", "reward", "propensity")
 DECISION = tuple(name for name in COLUMNS if name not in ("reward", "reward_time", "rewards", "weight", "was_erased"))
+RAW = ("raw_context", "raw_arms")  # JSON of what X was made of (`features.raw_records`), where a reader asked for it
 EVENT = {  # columns of the file of rewards; each row is a reward that was received
     "decision": "whole",  # number of its decision in this folder
     "id": "text",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import sqlalchemy as sa
 
 from dither.log import record
-from dither.log.database import entering, rewarding
+from dither.log.database import entering, record_rows, rewarding
 from dither.log.database.home import Home
 from dither.log.database.lessons import DecisionBasis
 from dither.log.database.refusals import Crossed, Twice
@@ -62,6 +62,7 @@ class Entering(NamedTuple):
     rows: list[tuple[Any, ...]]  # in the order of `entering.COLUMNS`
     basis: DecisionBasis | None = None  # None: nothing of the ledger
     result: Any = None  # of the request, once they are there
+    records: Sequence[tuple[str, bytes]] = ()  # id of a decision, and what it was made of, where that is kept
 
 
 class Deciding(NamedTuple):
@@ -259,7 +260,7 @@ class Committer:
         if teacher is None and self._home.postgres and len(requests) == 1:  # where it may be one round trip
             task = requests[0].task
             if isinstance(task, Entering) and len(task.rows) == 1 and task.basis is not None:
-                self._entered_alone(task.rows[0], task.basis)
+                self._entered_alone(task, task.basis)
                 return [(task.result, None)]
             if isinstance(task, Rewarding) and len(task.sent) == 1 and self._counted_alone(task.sent[0]):
                 return [(["counted"], None)]
@@ -303,12 +304,15 @@ class Committer:
                 self._blamed(teacher.within, connection, taught)
         return ended
 
-    def _entered_alone(self, row: tuple[Any, ...], basis: DecisionBasis) -> None:
+    def _entered_alone(self, task: Entering, basis: DecisionBasis) -> None:
         """Store a single decision in one round trip. Raises Stale as `_insert` does."""
         marks = {"changes_": basis.changes, "batch_": basis.batch, "mark_": basis.mark}
         with self._home.writing(later=True, alone=True) as connection:
-            values = dict(zip(entering.COLUMNS, row, strict=True)) | marks
-            if not self._home.stored(connection, entering.ALONE, values):
+            values = dict(zip(entering.COLUMNS, task.rows[0], strict=True)) | marks
+            statements = entering.ALONE
+            if task.records:
+                statements, values["record_"] = record_rows.ALONE, task.records[0][1]
+            if not self._home.stored(connection, statements, values):
                 raise Stale
 
     def _counted_alone(self, sent: rewarding.Sent) -> bool:
@@ -346,7 +350,7 @@ class Committer:
         """
         rest: list[tuple[Any, ...]] = []
         compared: set[DecisionBasis] = set()
-        for rows, basis, _ in new:
+        for rows, basis, *_ in new:
             if basis is None or basis in compared or not rows:
                 rest += rows
                 continue
@@ -357,6 +361,8 @@ class Committer:
             rest += rows[1:]
         if rest:
             self._home.many(connection, entering.INSERT, entering.COLUMNS, rest)
+        if records := [row for one in new for row in one.records]:
+            record_rows.put(connection, self._home, records)
 
     def _twice(self, task: Task | None) -> ValueError:
         """The error of a request with an id that is there, or that it gives twice."""

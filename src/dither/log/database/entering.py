@@ -5,6 +5,7 @@ statement that stores it returns the marks of the ledger, so the comparison cost
 """
 
 import operator
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -13,13 +14,15 @@ from dither.log.database.home import Home
 
 TOGETHER = 500  # ids that are looked up by one statement
 _TABLE = sql_tables.decisions.c
-COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased", "terms")]
+COLUMNS = [column.name for column in _TABLE if column.name not in ("number", "erased", "terms", "encoded")]
 _NEWEST = sa.select(sql_tables.lease.c.terms).scalar_subquery()
+_ENCODED = sa.select(sql_tables.lease.c.encoded).scalar_subquery()
 _HORIZON = sa.select(sql_tables.changes.c.horizon).where(sql_tables.changes.c.number == _NEWEST).scalar_subquery()
-# under the terms that are the newest in this statement, whatever this process knows of them
+# under the terms that are the newest in this statement, whatever this process knows of them; and by the features that
+# are, which whoever encodes knows, as a row of other marks is not stored
 INSERT = sql_tables.decisions.insert().values(
     {name: sa.bindparam(name) for name in COLUMNS}
-    | {"terms": _NEWEST, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
+    | {"terms": _NEWEST, "encoded": _ENCODED, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
 )
 COMPARED = INSERT.returning(  # the marks of the changes, and of the batch that the row knew
     sa.select(sql_tables.lease.c.mark).scalar_subquery(),
@@ -57,3 +60,40 @@ def taken(connection: sa.Connection, ids: list[str]) -> set[str]:
     for at in range(0, len(ids), TOGETHER):
         there.update(connection.scalars(sa.select(_TABLE.id).where(_TABLE.id.in_(ids[at : at + TOGETHER]))))
     return there
+
+
+class Stored(NamedTuple):
+    """A decision as the table has it, as far as it was answered."""
+
+    id: str
+    arms: str | None  # JSON
+    arm: int  # the place among those on offer
+    propensity: float | None
+    propensity_kind: str | None
+    propensity_se: float | None
+    z: float | None
+    extra: str | None  # JSON
+    slot: int | None
+    digest: bytes | None  # null too where the data was erased
+
+
+def stored(connection: sa.Connection, ids: list[str]) -> dict[str, Stored]:
+    """Id -> the decision, of those that are there."""
+    there: dict[str, Stored] = {}
+    for at in range(0, len(ids), TOGETHER):
+        some = sa.select(*[_TABLE[name] for name in Stored._fields]).where(_TABLE.id.in_(ids[at : at + TOGETHER]))
+        there |= {row.id: Stored(*row) for row in connection.execute(some)}
+    return there
+
+
+def replace(connection: sa.Connection, row: tuple[Any, ...]) -> bool:
+    """Put a decision in the place of one with its id and its time, which nobody was shown; -> whether there was one.
+
+    Such a one is there where a commit was lost on its way back. One with a reward stays: somebody was shown it.
+    """
+    values = dict(zip(COLUMNS, row, strict=True))
+    mine = (_TABLE.id == values.pop("id")) & (_TABLE.time == values.pop("time"))
+    unpaid = ~sa.exists().where(sql_tables.rewards.c.decision == _TABLE.number)
+    for name in ("deadline", "closed"):
+        del values[name]
+    return connection.execute(sa.update(sql_tables.decisions).where(mine, unpaid).values(values)).rowcount == 1

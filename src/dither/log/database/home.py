@@ -29,7 +29,7 @@ from dither.log.database.sql_tables import PREFIX
 IDLE = 60  # seconds after which a connection may have been dropped on the way, without a word
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
 PAGES = 4000  # in the journal of a file, before they are moved into it, which costs syncs
-NEWEST = "0007"  # the newest migration
+NEWEST = "0010"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
 
@@ -37,16 +37,21 @@ _MIGRATING = 7_365_114  # the number of the lock under which one process migrate
 class Home:
     """One database. Thread-safe, and fit for forks."""
 
-    def __init__(self, where: Any, *, wait: bool = True) -> None:
+    def __init__(self, where: Any, *, wait: bool = True, looks: bool = False) -> None:
         """where : None, a path, or a URL of PostgreSQL; wait : whether a commit waits for the disk.
 
-        Raises what `address.of` raises, and ValueError for a file that is no ledger.
+        looks : only read what is there: nothing is made or migrated, and what writes is refused
+
+        Raises what `address.of` raises, and ValueError for a file that is no ledger. With `looks` also
+        FileNotFoundError where there is none, and ValueError for one of another version and for one in memory.
         """
-        self._address, self._sealed = address.of(where), False  # whether a file can only be read
+        self._address, self._sealed, self._looks = address.of(where), looks, looks  # sealed: it can only be read
         self.where, self.file = self._address.shown, self._address.file  # what messages say; the path of the file
         self.postgres = self._address.kind == "postgres"
         if self.file is not None and self.file.is_dir():
             raise ValueError(f"{self.file} is a folder: a ledger is one file. A folder that Log wrote is taken over")
+        if looks and (self.file is None or not self.file.exists()) and not self.postgres:
+            raise refusals.nothing(self.where, memory=self.file is None)
         if self.file is not None and not self.file.parent.is_dir():
             raise FileNotFoundError(f"no folder {self.file.parent} for the ledger {self.file.name}")
         self._lock, self._wait = threading.RLock(), wait
@@ -69,7 +74,7 @@ class Home:
         self._unwiped, self._wiping = False, troubles.Pause()  # whether the journal has what was erased
         try:
             self._ready()
-            self._unwiped = self._has_erased()
+            self._unwiped = not looks and self._has_erased()
             self.wipe()
         except BaseException:
             self.close()
@@ -82,7 +87,7 @@ class Home:
             options = self._address.options  # beside the URL of the engine, which is shown in places
             more: dict[str, Any] = {"connect_args": options, "paramstyle": "format", "pool_pre_ping": True}
             return sa.create_engine("postgresql+psycopg://", **more)
-        self._sealed = self.file is not None and self.file.exists() and not _writable(self.file)
+        self._sealed = self._looks or (self.file is not None and self.file.exists() and not _writable(self.file))
         settings: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "timeout": WAIT}
         pool: Any = sa.StaticPool if self.file is None else sa.QueuePool
         if self._sealed:
@@ -304,7 +309,7 @@ class Home:
                 stack.enter_context(self._lock)  # in memory there is one connection
             stack.enter_context(self._counted())
             stack.enter_context(self._told("read"))
-            if self._sealed:
+            if self._sealed and self.file is not None:
                 stack.enter_context(self._unchanged())
             file = self._ready()
             connection = self._engine.connect()
@@ -437,6 +442,11 @@ class Home:
         """Whether other processes can open it."""
         return self.file is not None or self.postgres
 
+    def durable(self) -> None:
+        """Return when what was read is on the disk too, where calls wait for it: whoever wrote it may still wait."""
+        if self._journal is not None and self._wait:
+            self._journal.sync()
+
     def sync(self) -> None:
         """Return when what was committed is on the disk. PostgreSQL does so by itself a little later."""
         if self._journal is not None and not self._wait:
@@ -539,6 +549,8 @@ class Home:
             return
         if version is None and self._began:
             raise refusals.deleted(self.where)
+        if self._looks:
+            raise refusals.nothing(self.where) if version is None else refusals.another(self.where, version, NEWEST)
         with self.writing() as connection:
             if self.postgres:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_MIGRATING})"))
@@ -546,10 +558,7 @@ class Home:
             if version == NEWEST:
                 return
             if version is not None and version > NEWEST:
-                raise ValueError(
-                    f"the ledger in {self.where} has tables of version {version}, and this dither knows {NEWEST}: "
-                    f"upgrade dither"
-                )
+                raise refusals.another(self.where, version, NEWEST)
             _migrate(connection)
 
     def _version(self, connection: sa.Connection) -> str | None:

@@ -83,3 +83,18 @@ def deleted(where: str, words: str = "it has no tables") -> FileNotFoundError:
         f"the ledger in {where} is no longer there ({words}): nothing of the call is there. Its tables, or rows of "
         f"them, were deleted: restore it from a backup, or open it again to begin a new one"
     )
+
+
+def nothing(where: str, *, memory: bool = False) -> Exception:
+    """The error of one who only looks, where there is no ledger. Nothing was made."""
+    if memory:
+        return ValueError("a ledger in memory is seen by its own process alone: give a file, or a URL of PostgreSQL")
+    return FileNotFoundError(f"no ledger in {where}, and none was made: give the file or the URL of one that is there")
+
+
+def another(where: str, version: str, newest: str) -> ValueError:
+    """The error of a ledger whose tables are of another version, where they may not be migrated, or are newer."""
+    cure = "upgrade dither"
+    if version < newest:
+        cure = "open it once where it may be written, dither.log.Ledger(home).close(), which upgrades it"
+    return ValueError(f"the ledger in {where} has tables of version {version}, and this dither knows {newest}: {cure}")
