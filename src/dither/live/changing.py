@@ -85,14 +85,20 @@ def change_features(
         other_features.change(connection, learner, now.first, now.way, **about, **more)
 
 
-def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, author: str) -> None:
-    """Other settings, or another bandit, from now on; and other terms of rewards. `Live.change` says what is passed."""
+def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, author: str) -> bool:
+    """Other settings, or another bandit, from now on; and other terms of rewards. `Live.change` says what is passed.
+
+    -> whether there is more than other terms
+    """
     terms = {name: value for name, value in new.items() if name in NewTerms.__annotations__}
     other = {name: value for name, value in new.items() if name not in terms}
     if not new and bandit is None:
         raise ValueError("say what changes, such as change(c=..., floor=..., budgets=..., default=...)")
     if bandit is not None and other.keys() - {BUDGETS}:
         raise TypeError(f"{errors.listed(sorted(other.keys() - {BUDGETS}))} and bandit=: a bandit has its settings")
+    if terms and len(terms) == len(new) and bandit is None:
+        learner.ledger.change(**terms)
+        return False
     with happening(learner) as connection:
         now = ledgered(connection, learner)
         details: dict[str, Any] = {"bandit": False, "learnt again": False, "settings": {}, "before": {}}
@@ -112,6 +118,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
             ledger_events.put(connection, learner.ledger.database, "change", details, author=author, data=data)
         if terms:
             reward_terms.change(connection, learner.ledger.database, terms)
+    return True
 
 
 def fits(connection: Any, learner: Learner, bandit: Bandit) -> bytes:

@@ -17,6 +17,7 @@ one again in every replay. Whatever else a model raises tells nothing of the rew
 passed over for it: what was learnt stays at the batch before.
 """
 
+import copy
 from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
@@ -62,6 +63,8 @@ class Taught:
         self.load, self.version = load, 0  # counts what has changed
         self.shadow: Bandit | None = None
         self.shadow_facts, self._shadow_at = ShadowFacts(0, False, None), 0  # and the batch that the shadow stands at
+        # the shadow of before, as it began and as it is, and the batch at which it stands
+        self._former: tuple[bytes | None, Bandit | None, int] | None = None
         self._firsts: dict[int, bytes] = {}  # the bandits with which courses begin, that were read
         self._encoders: dict[int, Encoder | None] = {}  # by the version of the features, as the events are by now
         self.begin(connection, course.BEGIN)
@@ -100,9 +103,32 @@ class Taught:
 
     def take(self, facts: ShadowFacts) -> None:
         """Another shadow, as it began."""
+        self._former = None
         self.shadow_facts, self._shadow_at = facts, 0
         self.shadow = None if facts.first is None else self._loaded(facts.first)
         self.version += 1
+
+    def replace_shadow(self, facts: ShadowFacts) -> None:
+        """Another shadow, where what was learnt stands. It may be that bandit and shadow have changed their places."""
+        former = (self.shadow_facts.first, self.shadow, self._shadow_at)
+        learnt, itself = self.shadow_facts.learns, facts.learns and facts.first == self.first and not self.course.gaps
+        self.take(facts)
+        if itself:  # the bandit was promoted from, and has learnt what a shadow learns
+            self.shadow, self._shadow_at = copy.deepcopy(self.bandit), self.batch
+        self._former = former if learnt else None
+
+    def promoted(self, connection: Any, way: Course) -> bool:
+        """Be on another course, where the shadow of before stands there already; -> whether it does."""
+        if self._former is None or not Course(way.first, way.root).leads(way, self.batch):
+            return False
+        first, shadow, batch = self._former
+        if shadow is None or batch != self.batch or first != course.began(connection, way._replace(first=way.root)):
+            return False
+        self.bandit, self._former = shadow, None
+        self._follow(connection, way)
+        self.bandit.decide_as(self._loaded(self.first))
+        self.version += 1
+        return True
 
     def snapshot(self, connection: Any, row: Any, way: Course) -> None:
         """Stand where a snapshot does, after a batch of this course. The shadow does so where the snapshot has it."""
@@ -132,6 +158,8 @@ class Taught:
         # which batches the two learn, and by which features
         differ = self.shadow is not None and bool(way.gaps or way.features != self.shadow_facts.features)
         while self.batch < to:
+            if self.shadow is None:
+                self.batch = max([self.batch, *[high for low, high in way.gaps if low == self.batch + 1]])
             batch = self.lesson(connection, self.batch + 1, upto=to)
             judged = self._judged(connection, self.batch + 1, upto=to) if differ else batch
             refused += self.learn(batch, judged)
