@@ -70,6 +70,7 @@ COMMANDS = {
     "tune": Command(
         OWN + "tuning", "tune", "dither tune log.parquet 'LinFP:c=0.3|1|3,lam=0.1|1' --floor 0.05 --save tuned.npz"
     ),
+    "watch": Command(OWN + "watching", "watch", "dither watch news.db"),
 }
 
 GROUPS = {"results": "Check folders of results, and merge those of several machines."}  # first word of a name -> help

@@ -101,11 +101,11 @@ def _write(folder: Path, day: str, about: dict[str, Any], ledger: Any, connectio
     from dither.log.database import encodings, fetching
 
     start = (date.fromisoformat(day) - EPOCH).days * storage.DAY
-    span = start, start + storage.DAY
-    encoder = encodings.encoder(connection)
-    frames = fetching.decisions(connection, ledger.database, span, records=about.get(RECORDS, False), encoder=encoder)
+    within = fetching.within((start, start + storage.DAY))
+    more: dict[str, Any] = dict(records=about.get(RECORDS, False), encoder=encodings.encoder(connection))
+    frames = fetching.decisions(connection, ledger.database, within, **more)
     decisions = fetching.together(list(frames))
-    events = fetching.events(connection, ledger.database, span)
+    events = fetching.events(connection, ledger.database, within)
     events = storage.renumbered(events, decisions.select("id", number="__decision"))
     part = folder / f".{day}.part"
     shutil.rmtree(part, ignore_errors=True)

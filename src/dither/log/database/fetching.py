@@ -8,8 +8,8 @@ import contextlib
 import gc
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import sqlalchemy as sa
@@ -20,12 +20,13 @@ from dither.log.database import sql_tables
 from dither.log.database.encodings import Encoder
 from dither.log.database.home import Home
 from dither.log.logged import YOURS
-from dither.log.record import WHOLE, Span
+from dither.log.record import Span
 from dither.log.storage import DAY
 
 ROWS = 50_000  # fetched together, of a frame
 TOGETHER = 10_000  # fetched together, of what is looked at row by row
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
+Which: TypeAlias = Sequence[sa.ColumnElement[bool]]  # conditions on decisions, all of which hold
 _HELD = (*("batch" if name == "learnt" else name for name in schema.DECISION), "width", "extra", "number", "erased")
 
 
@@ -56,20 +57,24 @@ def uncollected() -> Iterator[None]:
 def decisions(
     connection: sa.Connection,
     home: Home,
-    span: Span = WHOLE,
+    which: Which = (),
     *,
+    leave: Collection[str] = (),
     records: bool = False,
     encoder: Encoder | None = None,
 ) -> Iterator[Any]:
-    """Frames of the decisions whose times lie in a span, in order.
+    """Frames of the decisions that fulfil all conditions, in order.
+
+    leave : columns that are not read, and are null
 
     They have the columns `schema.DECISION`, the user's, and `__decision`, the numbers. A frame with decisions that were
     erased has the column `was_erased` too. With `records` they have those of `schema.RAW` too.
 
     encoder : has X as the features in force make it; None: it is as it was stored
     """
-    fields, held = [_DECISION[name] for name in _HELD], _HELD
-    some = sa.select(*fields).where(*within(span)).order_by(_DECISION.number)
+    fields: list[Any] = [sa.null().label(name) if name in leave else _DECISION[name] for name in _HELD]
+    held, encoder = _HELD, None if "features" in leave else encoder
+    some = sa.select(*fields).where(*which).order_by(_DECISION.number)
     if records or encoder is not None:
         some = some.add_columns(_DECISION.encoded, sql_tables.records.c.bytes)
         some = some.outerjoin_from(sql_tables.decisions, sql_tables.records)
@@ -106,7 +111,28 @@ def count(connection: sa.Connection) -> int:
     return connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.decisions)) or 0
 
 
-def within(span: Span) -> list[sa.ColumnElement[bool]]:
+def latest(connection: sa.Connection, most: int, *, before: int | None = None) -> list[int]:
+    """The numbers of the latest decisions, at most so many, the newest first. before : of those with lower numbers"""
+    fields = sa.select(_DECISION.number).order_by(_DECISION.number.desc()).limit(most)
+    return list(connection.scalars(fields if before is None else fields.where(_DECISION.number < before)))
+
+
+def number(connection: sa.Connection, id: str) -> int | None:
+    """The number of the decision with this id; None: there is none."""
+    return connection.scalar(sa.select(_DECISION.number).where(_DECISION.id == id))
+
+
+def numbered(numbers: Iterable[int]) -> Which:
+    """Whether a decision has one of these numbers, as SQL without parameters."""
+    return [_DECISION.number.in_([_whole(number) for number in numbers])]
+
+
+def since(number: int) -> Which:
+    """Whether a decision has this number or a higher one, as SQL without parameters."""
+    return [_DECISION.number >= _whole(number)]
+
+
+def within(span: Span) -> Which:
     """Whether the time of a decision lies in a span, as SQL without parameters."""
     low, high = (None if end is None else _whole(end) for end in span)
     after = [] if low is None else [_DECISION.time >= low]
@@ -139,10 +165,10 @@ def days(connection: sa.Connection) -> dict[int, list[int]]:
     return prints
 
 
-def events(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Any:
+def events(connection: sa.Connection, home: Home, which: Which = ()) -> Any:
     """All rewards that were received and not erased: the number of the decision, and `schema.EVENT` but for its id.
 
-    span : of the times of the decisions
+    which : conditions on the decisions
 
     A conflict, a late reward and one that was corrected are marked as `conflict`: they do not count.
     """
@@ -150,8 +176,8 @@ def events(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Any:
     types = {"decision": pl.Int64, "part": pl.String, "reward": pl.Float64, "time": pl.Int64, "standing": pl.String}
     there = _REWARD.reward.is_not(None) & sql_tables.among(_REWARD.standing, reward_rules.EVENTS)
     received = sa.select(*[_REWARD[name] for name in types]).where(there).order_by(_REWARD.seq)
-    if span != WHOLE:
-        received = received.join(sql_tables.decisions).where(*within(span))
+    if which:
+        received = received.join(sql_tables.decisions).where(*which)
     frames = [pl.DataFrame(schema=types)]
     for part in rows(connection, home, received):
         frames.append(pl.DataFrame(dict(zip(types, zip(*part, strict=True), strict=True)), schema=types))
