@@ -103,7 +103,7 @@ class Batch(NamedTuple):
     arithmetic: str | None = None  # that taught it (`base.compiled`); None: it is taught now, by that of this process
 
 
-class Encoder(Protocol):
+class Encodes(Protocol):
     """Who has x as other features make it than those that made it (`encodings`)."""
 
     fields: tuple[Any, ...]  # columns of a decision and of its records that this needs
@@ -275,7 +275,7 @@ def batch(
     slotted: bool,
     upto: int,
     gaps: Gaps = (),
-    encoder: Encoder | None = None,
+    encoder: Encodes | None = None,
 ) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features.
 
