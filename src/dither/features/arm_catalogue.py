@@ -306,6 +306,12 @@ class Catalogue:
             before = vars(Catalogue._of(self.features, self._events[:version], self._field))
             self.__dict__ |= {name: before[name] for name in CHANGES}
 
+    def _empty(self, features: Features) -> None:
+        """As it was before its first event, with other features."""
+        begun = vars(Catalogue(features, id=self._field))
+        self.__dict__ |= {name: begun[name] for name in CHANGES}
+        self.features = features
+
     def _append(self, what: str, id: str, record: dict[str, Any] | None) -> int:
         self._happen(ArmEvent(self.version + 1, what, id, record), count=True)
         return self.version

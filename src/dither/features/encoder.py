@@ -267,6 +267,12 @@ class Features:
         self.tell(read.slips, "arm")
         return fields
 
+    def silent(self) -> "Features":
+        """The same Features, which warn of no slip of the pen: for records that were told when they came."""
+        again = Features.from_bytes(self.to_bytes())
+        again._told = {*again.context, *again.arm}
+        return again
+
     def tell(self, near: Sequence[tuple[str, str]], what: str) -> None:
         """Count fields that came under nearly their names as unknown values of theirs, and warn of each field once.
 

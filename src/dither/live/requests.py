@@ -30,6 +30,9 @@ class Call(NamedTuple):
     id: Any = None
     time: Any = None
     extra: Mapping[str, Any] | None = None
+    body: Any = None  # bytes or a text
+    fallback: Any = None  # an arm
+    fallen: bool = False  # whether the fallback was shown, and nothing is drawn
 
 
 def called(context: Any, arms: Any, *more: Any) -> Call:
@@ -120,6 +123,19 @@ def position(arm: Any, names: tuple[str, ...] | None) -> Any:
     if arm not in (names or ()):
         raise ValueError(f"the baseline {arm!r} must be among the arms of every request: {list(names or ())}")
     return (names or ()).index(arm)
+
+
+def place(arm: Any, request: Request, *, what: str) -> int:
+    """The position of an arm of a request, by its id, or by its position where the arms have no ids.
+
+    Raises ValueError where it is not on offer in each of the requests. what : the argument, for the error
+    """
+    names = request.ids if request.ids is not None else tuple(map(str, range(request.shape[-1])))
+    name = str(arm) if request.ids is None else spelt(arm, names)
+    at = names.index(name) if name in names and not isinstance(arm, bool) else None
+    if at is None or (request.mask is not None and not np.all(request.mask[..., at])):
+        raise ValueError(f"{what} must be an arm that is on offer, one of {errors.listed(names)}; got {arm!r}")
+    return at
 
 
 def _slots(mask: Any, offered: np.ndarray) -> tuple[int, ...]:
