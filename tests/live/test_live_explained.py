@@ -276,6 +276,20 @@ def test_a_rule_that_acts():
     assert "Means and widths are those of the bandit" in str(e)
 
 
+def test_a_fallback():
+    live = dither.Live(None, bandit=begin())
+    play(live, 2)
+    d = play(live, 1)[-1][0]
+    row(live, d.id, propensity=None, propensity_kind="none", z=None, floor=None, extra='{"fallback": true}')
+    e = live.explain(d.id)
+    assert e.cause == "fallback"
+    assert "nothing was drawn" in e.why
+    assert np.isnan(e.propensity).all()
+    assert_allclose(e.mean, live.replay(2).predict(X))
+    assert e.unknown == ()
+    json.dumps(e.to_dict(), allow_nan=False)
+
+
 # What is not
 
 
