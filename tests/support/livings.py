@@ -65,6 +65,25 @@ class Served:
     def replace_shadow(self, shadow):
         self.live.replace_shadow(shadow)
 
+    def event(self, name, *given, **more):
+        """An event of the bandit: change, promote, rollback or relearn."""
+        getattr(self.live, name)(*given, **more)
+
+    def history(self):
+        """Rewards that teach, in order: batch, decision, reward, x; and the events: batch, what, details."""
+        rewards, decisions = sql_tables.rewards.c, sql_tables.decisions.c
+        fields = sa.select(rewards.batch, decisions.id, rewards.reward, decisions.x)
+        fields = fields.join_from(sql_tables.rewards, sql_tables.decisions).order_by(rewards.seq)
+        teaching = sql_tables.teaches(rewards.standing) & (rewards.part == "") & (rewards.batch > 0)
+        with self.live.ledger.database.reading() as connection:
+            rows = [tuple(row) for row in connection.execute(fields.where(teaching))]
+        return rows, [(one.batch, one.what, one.details) for one in self.live.events()]
+
+    def decided(self):
+        """What each row says of how it was decided."""
+        names = ["id", "learnt", "arm", "propensity", "floor", "policy"]
+        return self.live.read().frame.select(names).to_dicts() if len(self.live.ledger) else []
+
     def the_lease_ends(self):
         with self.live.ledger.holding() as connection:
             connection.execute(sa.update(sql_tables.lease).values(expires=0))
@@ -79,6 +98,7 @@ class Served:
             same["shadow"] = live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
         return {
             "learns": live.learns,
+            "batch": live.batch,
             "same": same if now.erased == live._learner._changes.erased else {},
             "observations": stands.bandit.observations,
             "theta": stands.bandit.theta,

@@ -79,7 +79,10 @@ class Learner:
         self.lock = threading.RLock()
         with self.ledger.database.reading() as connection:
             self.stands, self._changes = Taught(connection, self.load), _NOTHING
-        self._origin = _digest(self.stands.first)  # of what the ledger began with
+            self._origin = _digest(self.stands.first)  # of what the ledger began with
+            way = course.at(ledger_events.every(connection), lessons.last(connection))
+            if way.features:  # whoever opens the ledger passes a bandit and a catalogue with those of now
+                self.stands.begin(connection, way)
         self._erasure: tuple[Any, ...] | None = None  # the last one
         self._learning, self._keeping, self._resting = Pause(), Pause(), Pause()  # of what failed, of all
         self._summing, self._sums_due = Pause(), time.monotonic() + self.sum_seconds
@@ -177,7 +180,7 @@ class Learner:
             mark = lessons.number(connection, self.ledger.database, self._lease.fence, self._number, rows, grown)
             if more and lessons.corrected(connection, self.stands.batch, self._number) is not None:
                 self._behind = True  # what was learnt is another state now
-            elif more:
+            elif more or self.stands.encoder(connection, self.stands.course.features) is not None:
                 self._next = self.stands.lesson(connection, self._number, upto=self._number)
             else:
                 self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown, mark)
@@ -390,8 +393,10 @@ class Learner:
             )
         erasure, facts = lessons.erasure(connection, changes.erased), shadow_of(connection)
         anew, self._erasure = anew or erasure != self._erasure, erasure
-        if anew or facts != self.stands.shadow_facts:
+        if anew:
             self.stands.take(facts)
+        elif facts != self.stands.shadow_facts:
+            self.stands.replace_shadow(facts)
         return anew
 
     def _tell_of_another(self) -> None:
@@ -446,7 +451,7 @@ class Learner:
         So it is where an event has made another course of it.
         """
         way = course.at(ledger_events.every(connection), to)
-        if not self.stands.course.leads(way, self.stands.batch):
+        if not self.stands.course.leads(way, self.stands.batch) and not self.stands.promoted(connection, way):
             self._back_to(connection, to, way)
         while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
             self._back_to(connection, first - 1, way)

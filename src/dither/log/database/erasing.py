@@ -18,7 +18,7 @@ from dither.log.database import days, entering, fetching, lessons, record_rows, 
 from dither.log.database.home import Home
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
-GONE = ("features", "width", "x", "m", "w", "probabilities", "arm_set", "z", "extra")
+GONE = ("features", "width", "x", "m", "w", "probabilities", "arm_set", "z", "extra", "digest")
 
 
 def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> int:

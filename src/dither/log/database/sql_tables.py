@@ -68,6 +68,7 @@ decisions = sa.Table(
     sa.Column("erased", Whole),  # number of the erasure that took the data
     sa.Column("terms", Whole, nullable=False, server_default="0"),  # number of the terms of its rewards
     sa.Column("encoded", Whole, nullable=False, server_default="0"),  # number of the features that made X (`lease`)
+    sa.Column("digest", Bytes),  # of the request that it answers (`live.repeats`); null: nobody has said what it was
 )
 sa.Index(
     PREFIX + "open",
