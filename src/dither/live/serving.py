@@ -170,7 +170,7 @@ class Live:
                     "reward_range": reward_range,
                     "pace": pace,
                 }
-                agreed = opening.agreed(self.ledger, bandit, **also, **how)
+                agreed = opening.agreed(self.ledger, bandit, pace=pace, **also, **how)
             self._learner, self._keeper, self._decider, self._turns = opening.opened(self.ledger, agreed, **how)
             self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
             self._anew()
