@@ -10,13 +10,6 @@
 
 static const size_t LARGE = 1u << 20; /* products above which other threads may run meanwhile */
 
-/* Which clone of the loops runs on this processor. Ledgers keep it with the version: clones may round differently. These
-   do not, whatever runs (step.h). */
-static const char *clone(void)
-{
-    return "portable";
-}
-
 static int arguments(Py_ssize_t got, Py_ssize_t wanted, const char *name)
 {
     if (got == wanted)
@@ -127,7 +120,8 @@ static int answer(const double *X, size_t K, const unsigned char *mask, const st
 }
 
 PyDoc_STRVAR(choose_doc,
-             "choose(X, mask, theta, F, lost, rho, omega, scales, by, score, z, wanted) -> (arm, p, low, high), or None\n\n"
+             "choose(X, mask, factors, by, score, z, wanted) -> (arm, p, low, high), or None\n\n"
+             "factors: (theta, F, lost, rho, omega, scales), `Factors` of models/model.py\n"
              "X (K, d), theta (d,), F (d, d); slots: X (d,), theta (K, d), F (K, d, d). mask (K,) bool or None\n"
              "lost : of models/digits.py, (5 + 4 d,), slots (K, 5 + 4 d), or None\n"
              "rho, omega : what is added to its errors of means in widths, and to its relative ones of widths: floats\n"
@@ -141,13 +135,20 @@ static PyObject *choose(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     struct model model = {.d = 0};
     struct choice choice = {0, 0, 0};
     int mine = NOT_MINE;
-    if (!arguments(nargs, 12, "choose"))
+    if (!arguments(nargs, 7, "choose"))
         return NULL;
-    model.rho = PyFloat_AsDouble(args[5]);
-    model.omega = PyFloat_AsDouble(args[6]);
-    double by = PyFloat_AsDouble(args[8]), z = PyFloat_AsDouble(args[10]);
-    long score = PyLong_AsLong(args[9]);
-    Py_ssize_t wanted = PyLong_AsSsize_t(args[11]);
+    PyObject *of[6];
+    if (!PyTuple_Check(args[2]) || PyTuple_Size(args[2]) != 6) {
+        PyErr_SetString(PyExc_TypeError, "factors must be a tuple of six");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < 6; i++)
+        of[i] = PyTuple_GetItem(args[2], i);
+    model.rho = PyFloat_AsDouble(of[3]);
+    model.omega = PyFloat_AsDouble(of[4]);
+    double by = PyFloat_AsDouble(args[3]), z = PyFloat_AsDouble(args[5]);
+    long score = PyLong_AsLong(args[4]);
+    Py_ssize_t wanted = PyLong_AsSsize_t(args[6]);
     if (PyErr_Occurred())
         return NULL;
     Py_ssize_t of_X[2] = {-1, -1}, of_theta[2] = {-1, -1};
@@ -159,15 +160,15 @@ static PyObject *choose(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
     }
     Py_ssize_t d = of_X[1];
     of_theta[1] = d;
-    model.theta = X == NULL ? NULL : numbers(&held, args[2], 1 + model.slots, of_theta + !model.slots, 0);
+    model.theta = X == NULL ? NULL : numbers(&held, of[0], 1 + model.slots, of_theta + !model.slots, 0);
     if (model.theta == NULL)
         goto done;
     Py_ssize_t K = model.slots ? of_theta[0] : of_X[0], slots = model.slots ? K : 1;
     const unsigned char *mask = NULL;
     model.d = (size_t)d;
-    model.F = matrices(&held, args[3], 2 + model.slots, K, d, &model.turned);
-    if (model.F == NULL || !rounded(&held, &model, args[4], slots, model.slots) ||
-        !scaled(&held, &model, args[7], slots, model.slots))
+    model.F = matrices(&held, of[1], 2 + model.slots, K, d, &model.turned);
+    if (model.F == NULL || !rounded(&held, &model, of[2], slots, model.slots) ||
+        !scaled(&held, &model, of[5], slots, model.slots))
         goto done;
     if (args[1] != Py_None && (mask = truths(&held, args[1], K)) == NULL)
         goto done;
@@ -247,7 +248,7 @@ static int fill(PyObject *module)
 {
     if (PyModule_AddIntConstant(module, "VERSION", STEP_VERSION) < 0)
         return -1;
-    return PyModule_AddStringConstant(module, "CLONE", clone());
+    return PyModule_AddIntConstant(module, "ARITHMETIC", STEP_ARITHMETIC);
 }
 
 static PyMethodDef methods[] = {

@@ -12,9 +12,13 @@
 
 #include <stddef.h>
 
+/* The version of these sources: a larger one whenever Python must ask otherwise. `dither/base/compiled.py` takes no other
+   than its own. */
+#define STEP_VERSION 2
+
 /* The version of the arithmetic: a larger one whenever any number may round otherwise than before. Ledgers keep it with
-   what was learnt, and `dither/base/compiled.py` takes no other than its own. */
-#define STEP_VERSION 1
+   what was learnt. */
+#define STEP_ARITHMETIC 1
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 /* The loader picks the loops for the processor at hand. */

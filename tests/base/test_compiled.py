@@ -36,13 +36,13 @@ def anew(monkeypatch, switch, step):
     return names["STEP"], names["arithmetic"]()
 
 
-BUILT = types.SimpleNamespace(VERSION=compiled.VERSION, CLONE="here")
-STALE = types.SimpleNamespace(VERSION=compiled.VERSION - 1, CLONE="here")
+BUILT = types.SimpleNamespace(VERSION=compiled.VERSION, ARITHMETIC=7)
+STALE = types.SimpleNamespace(VERSION=compiled.VERSION - 1, ARITHMETIC=7)
 MISSING = ModuleNotFoundError("No module named 'dither._step'")
 
 
 def test_the_step_is_used_where_it_was_built(monkeypatch):
-    assert anew(monkeypatch, None, BUILT) == (BUILT, f"compiled {compiled.VERSION} here")
+    assert anew(monkeypatch, None, BUILT) == (BUILT, "compiled 7")
     assert anew(monkeypatch, "1", BUILT)[0] is BUILT
     assert anew(monkeypatch, "0", BUILT) == (None, "numpy")
     assert anew(monkeypatch, None, MISSING) == (None, "numpy")
@@ -61,12 +61,23 @@ def test_what_was_built_from_other_sources_is_not_used(monkeypatch):
 def test_it_says_whether_it_is_in_use(monkeypatch):
     monkeypatch.delenv("DITHER_COMPILED", raising=False)
     monkeypatch.setattr(compiled, "STEP", BUILT)
-    assert compiled.in_words() == f"the compiled step is in use (compiled {compiled.VERSION} here)"
+    assert compiled.in_words() == "the compiled step is in use (compiled 7)"
     monkeypatch.setattr(compiled, "STEP", None)
     assert compiled.in_words() == "the compiled step was not built here, and NumPy does all"
     monkeypatch.setenv("DITHER_COMPILED", "0")
     assert compiled.in_words() == "the compiled step is turned off by DITHER_COMPILED=0, and NumPy does all"
     assert dither.compiled is compiled
+
+
+def test_an_older_ledger_has_another_name_for_the_first_arithmetic(monkeypatch):
+    monkeypatch.setattr(compiled, "STEP", types.SimpleNamespace(ARITHMETIC=1))
+    assert [compiled.at_hand(name) for name in ("numpy", "compiled 1", "compiled 1 portable")] == [True] * 3
+    assert not compiled.at_hand("compiled 2 portable")
+    monkeypatch.setattr(compiled, "STEP", types.SimpleNamespace(ARITHMETIC=2))
+    assert not compiled.at_hand("compiled 1 portable")
+    monkeypatch.setattr(compiled, "STEP", None)
+    assert not compiled.at_hand("compiled 1")
+    # seen red: no look at the older name; the older name of any arithmetic
 
 
 def test_who_demands_the_step_is_told_how_to_build_it(monkeypatch):

@@ -13,8 +13,10 @@ def question(arms=3, dim=4, **other):
     """What the step is asked about a request."""
     state = models.Ridge(1.0).update(models.Ridge(1.0).init(dim), np.arange(1.0, dim + 1), np.float64(1.0))
     X = np.random.default_rng(0).standard_normal((arms, dim))
-    given = dict(X=X, mask=None, theta=state.theta, F=state.F, lost=state.lost, rho=0.0, omega=0.0, scales=None)
-    return list((given | dict(by=1.0, score=0, z=0.3, wanted=-1) | other).values())
+    of = dict(theta=state.theta, F=state.F, lost=state.lost, rho=0.0, omega=0.0, scales=None)
+    of |= {name: other.pop(name) for name in of if name in other}
+    given = dict(X=X, mask=None, factors=tuple(of.values()), by=1.0, score=0, z=0.3, wanted=-1)
+    return list((given | other).values())
 
 
 def lesson(dim=4, **other):
@@ -60,9 +62,9 @@ def test_what_fits_is_taken():
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("part", ["X", "theta", "F", "lost"])
 def test_a_question_in_other_arrays_is_not_for_the_step(part, change):
-    place = {"X": 0, "theta": 2, "F": 3, "lost": 4}[part]
     given = question()
-    given[place] = of(given[place], change)
+    parts = dict(X=given[0], theta=given[2][0], F=given[2][1], lost=given[2][2])
+    given = question(**{part: of(parts[part], change)})
     assert (STEP.choose(*given) is None) == ((part, change) != ("F", "turned"))  # LAPACK leaves F so
 
 
@@ -116,8 +118,9 @@ def test_wrong_arguments_are_told():
     for call, given in ((STEP.choose, question()), (STEP.learn, lesson()), (STEP.plain, [np.ones(2), 1, 2, 1e9])):
         with pytest.raises(TypeError, match="arguments"):
             call(*given[:-1])
-    with pytest.raises(TypeError):
-        STEP.choose(*question(by=None))
+    for wrong in (dict(by=None), dict(rho=None), dict(factors=None), dict(factors=(1.0,) * 5)):
+        with pytest.raises(TypeError):
+            STEP.choose(*question(**wrong))
     with pytest.raises(TypeError):
         STEP.learn(*lesson(r="1"))
 

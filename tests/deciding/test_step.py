@@ -129,6 +129,25 @@ def test_a_choice_still_knows_the_probabilities_of_all_arms():
     assert abs(p.sum() - 1) < 1e-9
 
 
+@pytest.mark.parametrize("floor", [0.0, 0.2])
+def test_streams_stand_where_python_leaves_them_however_many_decisions_came(floor):
+    bandits = [learnt(MAKERS["set"]), learnt(MAKERS["set"])]
+    rng = np.random.default_rng(5)
+    requests = [
+        rng.standard_normal((6, 4)) if i % 50 else np.ones((3, 4)) for i in range(1100)
+    ]  # each 50th is Python's
+    shown = []
+    for bandit, step in zip(bandits, (None, Counting()), strict=True):
+        bandit.floor = floor
+        with road(step):
+            shown.append([bandit.choose(X).arm for X in requests])
+    assert shown[0] == shown[1]
+    assert 900 < step.took < 1100
+    assert streams(bandits[0]) == streams(bandits[1])
+    assert bandits[0].to_bytes() == bandits[1].to_bytes()
+    # seen red: no uniforms passed over
+
+
 def test_equal_arms_are_left_to_python():
     bandit, step = learnt(MAKERS["set"]), Counting()
     X = np.repeat(np.random.default_rng(3).standard_normal((1, 4)), 5, axis=0)

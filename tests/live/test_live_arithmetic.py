@@ -24,7 +24,7 @@ class Idle:
     """A step that leaves everything to Python."""
 
     def __init__(self, version):
-        self.VERSION, self.CLONE = version, "elsewhere"
+        self.ARITHMETIC = version
 
     def __getattr__(self, name):
         return lambda *arguments: None
@@ -63,10 +63,8 @@ def test_a_replay_says_which_batches_it_learns_otherwise(shared, monkeypatch):
     rewarded(live, 1)
     monkeypatch.setattr(compiled, "STEP", None)
     rewarded(live, 1)
-    assert arithmetics(live) == ["numpy", "numpy", "compiled 7 elsewhere", "numpy"]
-    words = (
-        r"^the step \(compiled 7 elsewhere\) has taught batch 3, and NumPy learns .*Its means differ by at most \d\.\d"
-    )
+    assert arithmetics(live) == ["numpy", "numpy", "compiled 7", "numpy"]
+    words = r"^the step \(compiled 7\) has taught batch 3, and NumPy learns .*Its means differ by at most \d\.\d"
     with pytest.warns(lives.RoundingWarning, match=words) as warned:
         live.replay()
     assert warned[0].filename == __file__
@@ -75,14 +73,14 @@ def test_a_replay_says_which_batches_it_learns_otherwise(shared, monkeypatch):
     rewarded(live, 2)
     live.replay()  # NumPy is everywhere
     monkeypatch.setattr(compiled, "STEP", Idle(8))
-    with pytest.warns(lives.RoundingWarning, match=r"3 of the batches 3 to 6, and the step \(compiled 8 elsewhere\)"):
+    with pytest.warns(lives.RoundingWarning, match=r"3 of the batches 3 to 6, and the step \(compiled 8\)"):
         live.replay(of="bandit")
     # seen red: a learner that records nothing; all batches, whatever `batch` says
 
 
 if importlib.util.find_spec("dither._step"):  # where it was built, whether or not the tests run with it
     STEP = importlib.import_module("dither._step")
-    BUILT = f"compiled {STEP.VERSION} {STEP.CLONE}"
+    BUILT = f"compiled {STEP.ARITHMETIC}"
 
     def taught(home, monkeypatch, **settings):
         """A ledger of batches that the step has taught."""

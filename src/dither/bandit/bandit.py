@@ -193,7 +193,11 @@ class Bandit:
         """
         with self._lock:
             request = self.request(X, mask, values=values, minimum=minimum, baseline=baseline)
-            return self._decided(request, one_arm.ONE).decision
+            if self._gives_back:
+                return self._decided(request, one_arm.ONE).decision
+            arm, p, kind, se, z = self._shown(request, one_arm.ONE)[0]
+            answer = Decision if len(request.shape) == 1 else Decisions
+            return answer(arm, p, kind, se, z, self.observations)
 
     def request(
         self, X: Any, mask: Any = None, *, values: Any = None, minimum: Any = None, baseline: Any = None
@@ -230,38 +234,39 @@ class Bandit:
         If a decision fails where scores ask the model, or where a baseline is kept, nothing was drawn.
         """
         with self._lock:
+            if outcome is not one_arm.ONE:
+                if self.baseline is not None:
+                    raise baselines.unknown_to("a list")
+                ranking.check(outcome, request)
             return self._decided(request, outcome)
 
     def _decided(self, request: Request, outcome: decision.Outcome) -> Choice:
-        """`decide`, by whoever holds the lock."""
-        if outcome is not one_arm.ONE:
-            if self.baseline is not None:
-                raise baselines.unknown_to("a list")
-            ranking.check(outcome, request)
+        """`decide`, by whoever holds the lock and has looked at the outcome."""
         marks = self._marks() if self._gives_back else None
         try:
             if request.baseline is not None and len(request.shape) > 1 and request.size:
                 rows = [self._decided(request.row(i), outcome) for i in range(request.shape[0])]
                 return one_arm.joined(rows, request)
-            chosen = decision.decide(
-                self._now(),
-                request,
-                self._demands(request),
-                outcome,
-                chance=self._chance,
-                ties=self._ties,
-                aside=self._aside,
-                draws=self.monte_carlo,
-            )
+            shown, now, demands, view = self._shown(request, outcome)
+            basis = decision.Basis(now, request, outcome, self._aside, view)
+            chosen = Choice(request, demands, shown, basis)
             if self.baseline is not None and self.kept is not None and request.size:
                 self.kept = self.baseline.after(self.kept, request, chosen.arm)
         except BaseException:
             if marks is not None:
                 self._go_back(marks)
             raise
+        return chosen
+
+    def _shown(self, request: Request, outcome: decision.Outcome) -> tuple[Any, decision.Moment, Demands, Any]:
+        """What is shown for a request, as of `decision.decide`, and what it was made from: moment, demands, view."""
+        now, demands = self._now(), self._demands(request)
+        shown, view = decision.decide(
+            now, request, demands, outcome, self._chance, self._ties, aside=self._aside, draws=self.monte_carlo
+        )
         self.columns = request.columns
         self.decisions += 1 if len(request.shape) == 1 else request.shape[0]
-        return chosen
+        return shown, now, demands, view
 
     def restated(self, chosen: Choice) -> Choice:
         """A decision that was made earlier, with what this bandit knows now: lines, probabilities, the uniform share.
@@ -279,7 +284,8 @@ class Bandit:
     def _demands(self, request: Request) -> Demands:
         """What is demanded of the choice."""
         share = decision.share(self.policy, self.observations + 1)
-        demanded = Demands(request.shape, request.mask, share + self.floor * (1 - share))
+        uniform = share + self.floor * (1 - share)
+        demanded = tuple.__new__(Demands, (request.shape, request.mask, uniform, None, None, None))
         if request.minimum is not None:
             demanded = demanded.with_minimum(request.minimum, floor=self.floor, share=share)
         if self.baseline is None or request.baseline is None or self.kept is None:
@@ -676,7 +682,8 @@ class Bandit:
 
     def _now(self) -> decision.Moment:
         """What the next decision depends on."""
-        return decision.Moment(self.policy, self._model, self.state, self.observations + 1, self._ambient)
+        parts = self.policy, self._model, self.state, self.observations + 1, self._ambient
+        return tuple.__new__(decision.Moment, parts)  # past the constructor, a function of Python that takes twice as long
 
     def _aside(self) -> np.random.Generator:
         """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""
@@ -684,18 +691,19 @@ class Bandit:
 
     def _marks(self) -> tuple[Any, ...]:
         """What a decision changes, as it is now."""
-        generators = (self._chance.bit_generator, self._ties.bit_generator)
-        return self.kept, self.decisions, self.columns, [(stream, stream.state) for stream in generators]
+        both = (self._chance, self._ties)
+        return self.kept, self.decisions, self.columns, [(one, one.bit_generator.state) for one in both]
 
     def _go_back(self, marks: tuple[Any, ...]) -> None:
         """Be as `_marks` found it."""
         self.kept, self.decisions, self.columns, states = marks
         for stream, state in states:
-            stream.state = state
+            stream.bit_generator.state = state
 
-    def _streams(self) -> dict[str, np.random.Generator]:
+    def _streams(self) -> dict[str, Any]:
         """The streams that go on from call to call. The one for training is there only where the model has chance."""
         return {name: rng for name in _STREAMS if (rng := getattr(self, name)) is not None}
 
-    def _stream(self, purpose: str, *more: int) -> np.random.Generator:
-        return streams.stream(self.seed, 0, purpose, *more)
+    def _stream(self, purpose: str, *more: int) -> Any:
+        stream = streams.stream(self.seed, 0, purpose, *more)
+        return streams.Uniforms(stream) if purpose == "ties" else stream

@@ -19,9 +19,10 @@ from types import ModuleType
 
 from dither.base import errors
 
-VERSION = 1  # of the arithmetic that this Python goes with: STEP_VERSION of `src/_step/step.h`
+VERSION = 2  # of the sources that this Python goes with: STEP_VERSION of `src/_step/step.h`
 SWITCH = "DITHER_COMPILED"
 NUMPY = "numpy"
+FORMERLY = {"compiled 1": "compiled 1 portable"}  # what older ledgers call an arithmetic
 CURE = f"with a C compiler and the headers of Python run pip install . in a checkout of dither, or do not set {SWITCH}"
 
 
@@ -53,8 +54,8 @@ _THREAD = _Thread()
 
 
 def arithmetic() -> str:
-    """What learns here: "numpy", or "compiled", the version of the step and the clone of its loops that runs."""
-    return NUMPY if STEP is None else f"compiled {STEP.VERSION} {STEP.CLONE}"
+    """What learns here: "numpy", or "compiled" and the version of the step's arithmetic."""
+    return NUMPY if STEP is None else f"compiled {STEP.ARITHMETIC}"
 
 
 def in_words() -> str:
@@ -67,7 +68,8 @@ def in_words() -> str:
 
 def at_hand(other: str) -> bool:
     """Whether this process can learn by an arithmetic."""
-    return other in (NUMPY, arithmetic())
+    here = arithmetic()
+    return other in (NUMPY, here, FORMERLY.get(here))
 
 
 def learning() -> ModuleType | None:

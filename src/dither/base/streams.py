@@ -18,6 +18,9 @@ PURPOSES = {"policy": 0, "ties": 1, "instance": 2, "contexts": 3, "noise": 4, "m
 PURPOSES |= {"weights": 8, "training": 9, "offered": 10}
 
 
+MANY = 3072  # uniforms that are passed over at most before they are drawn
+
+
 def stream(seed: int, run: int, purpose: str, *more: int) -> np.random.Generator:
     """The stream of one purpose in one run. `more`, such as the number of a decision, derives further streams."""
     sequence = np.random.SeedSequence(seed, spawn_key=(run, PURPOSES[purpose], *more))
@@ -32,6 +35,38 @@ def child(rng: Any) -> Any:
     if not isinstance(rng, np.random.Generator):
         return rng.spawn(1)[0]
     return np.random.Generator(np.random.SFC64(rng.integers(0, 2**63, size=4).tolist()))
+
+
+class Uniforms:
+    """A stream of uniforms. What is passed over is drawn no sooner than what comes after it, and then all at once."""
+
+    __slots__ = ("_passed", "_rng")
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._passed = 0  # how many are still to be drawn, which nobody looks at
+
+    def random(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """The next uniforms, as of a Generator."""
+        self._draw()
+        return self._rng.random(shape)
+
+    def pass_over(self, n: int) -> None:
+        """Leave out the next n."""
+        self._passed += n
+        if self._passed >= MANY:
+            self._draw()
+
+    @property
+    def bit_generator(self) -> Any:
+        """What is drawn from, where the stream stands."""
+        self._draw()
+        return self._rng.bit_generator
+
+    def _draw(self) -> None:
+        if self._passed:
+            self._rng.random(self._passed)
+            self._passed = 0
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ import numpy as np
 from dither.base import arrays
 from dither.base.arrays import Array
 from dither.base.counter import CounterGenerator
+from dither.base.streams import Uniforms
 from dither.deciding import inputs, stepping
 from dither.deciding.answers import Decision, Decisions, Kind
 from dither.deciding.demands import Demands
@@ -28,7 +29,7 @@ from dither.models.adapting import adapted
 from dither.models.model import link
 from dither.policies.valued import Paid
 
-UNIFORMS = 3  # what a request for one arm spends: for ties, for the coin of what is uniform, for the uniform arm
+UNIFORMS = stepping.UNIFORMS  # what a request for one arm spends
 
 
 class Moment(NamedTuple):
@@ -169,35 +170,34 @@ def decide(
     request: Request,
     demands: Demands,
     outcome: Outcome,
-    *,
     chance: np.random.Generator,
-    ties: np.random.Generator,
+    ties: Uniforms,
+    *,
     aside: Aside,
     draws: int,
-) -> Choice:
-    """Choose for each request: chance and ties are streams.
+) -> tuple[tuple[Any, ...], Any]:
+    """What is shown for each request, and the view that says so: chance and ties are streams.
 
+    -> (arm, propensity, kind, standard error, z), as of `Choice`; the view, None where none was needed
     draws : how many decisions are drawn again for a propensity that the view does not tell; 0: it is not known then
     outcome : what is chosen: an arm, or a list (for a batch, or for one request as a batch of one)
     """
     single = len(request.shape) == 1
-    size = 1 if single else request.shape[0]
-    asked = stepping.asked(now, request, demands) if single else None
-    view = now.view(request) if asked is None else None
-    drawing = draw if asked is None else type(now.policy).draw  # that of a policy of ours needs no check
-    drawn = drawing(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
-    u = ties.random(outcome.uniforms if single else (size, outcome.uniforms))
+    told = stepping.told(now, request, demands, chance, ties) if single else None
+    if told is not None:
+        answer, drawn, u = told
+        if answer is not None:
+            return answer, None
+        view = now.view(request)
+    else:
+        view, size = now.view(request), request.size
+        drawn = draw(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
+        u = ties.random(outcome.uniforms if single else (size, outcome.uniforms))
+        drawn = tuple([kind[0] for kind in drawn]) if single else drawn
     if single:
-        drawn = (drawn[0][0],) if len(drawn) == 1 else tuple([kind[0] for kind in drawn])
-        if asked is not None:
-            told = stepping.answer(asked, request, drawn, u, demands)
-            if told is not None:
-                return Choice(request, demands, told, Basis(now, request, outcome, aside))
-            view = now.view(request)
         quick = _quick(view, drawn, u, demands)
         if quick is not None:
-            answer: tuple[Any, ...] = (*quick, "exact", None, moved_by(view, drawn))
-            return Choice(request, demands, answer, Basis(now, request, outcome, aside, view))
+            return (*quick, "exact", None, moved_by(view, drawn)), view
     shown, z = outcome.shown(view, drawn, u, demands), moved_by(view, drawn)
     p, se, kind = outcome.exact(now, view, drawn, shown, demands), None, "exact"
     alone = demands.alone
@@ -214,7 +214,7 @@ def decide(
     answer = (shown, p, kind, se, z)
     if single:
         answer = (int(shown), float(p), kind, None if se is None else float(se), z)
-    return Choice(request, demands, answer, Basis(now, request, outcome, aside, view))
+    return answer, view
 
 
 def _quick(view: Any, chance: tuple, u: np.ndarray, demands: Demands) -> tuple[int, float] | None:

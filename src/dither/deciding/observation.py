@@ -15,10 +15,10 @@ def observation(
     model: Model, x: Any, r: Any, *, arm: Any, weight: Any, at: Any, dim: int, columns: tuple[str, ...] | None
 ) -> tuple[np.ndarray, np.ndarray | np.float64, dict[str, Any], tuple[str, ...] | None]:
     """Check one observation or n. -> x, r, the other arguments of the model's `update`, the column names."""
-    alone = weight is None and at is None and arm is None
-    usual = alone and isinstance(r, float) and abs(r) < LARGEST and _usual(model)
-    if usual and type(x) is np.ndarray and plain(x, 1, dim):
-        return x, np.float64(r), {}, columns
+    if weight is None and at is None and arm is None and type(x) is np.ndarray:
+        usual = model.slots is None and model.half_life is None and model.support == EVERY  # x and any reward
+        if usual and isinstance(r, float) and abs(r) < LARGEST and plain(x, 1, dim):
+            return x, np.float64(r), {}, columns
     X, columns = features(x, name="x", dim=dim, columns=columns)
     if X.ndim > 2:
         raise ValueError(f"x must be ({dim},) or (n, {dim}), got {X.shape}")
@@ -39,11 +39,6 @@ def observation(
         raise ValueError("arm must say which slot was shown: update(x, r, arm=decision.arm)")
     more["arm"] = whole(arm, name="arm", below=model.slots, shape=X.shape[:-1])
     return X, r, more, columns
-
-
-def _usual(model: Model) -> bool:
-    """Whether an observation is x and any reward."""
-    return model.slots is None and model.half_life is None and model.support == EVERY
 
 
 def times(at: Any, shape: tuple[int, ...], model: Model) -> np.ndarray | np.float64:

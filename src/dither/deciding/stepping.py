@@ -10,12 +10,13 @@ inherits does not count, since a subclass may see, draw or learn otherwise.
 """
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from dither import noise
 from dither.base import compiled
+from dither.base.streams import Uniforms
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.models.model import factored
@@ -23,54 +24,62 @@ from dither.models.model import factored
 if TYPE_CHECKING:
     from dither.deciding.decision import Moment
 
+UNIFORMS = 3  # what a request for one arm spends: for ties, for the coin of what is uniform, for the uniform arm
 _SCORES = {"drawn": 0, "optimistic": 1, "mean": 2}  # `enum score` of step.h
+Told: TypeAlias = tuple[tuple[Any, ...] | None, tuple[Any, ...], Any]
 
 
-def asked(now: "Moment", request: Request, demands: Demands) -> tuple[Any, ...] | None:
-    """How the step is to score a request: factors, scale, score, and the law of z; None: it is not for the step."""
-    policy, model, state, t, _ = now
+def told(now: "Moment", request: Request, demands: Demands, chance: np.random.Generator, ties: Uniforms) -> Told | None:
+    """What is shown, as of `decision.decide`; the policy's chance; and u (3,), None where it was passed over.
+
+    None in place of the first: the step does not tell, and the view is to decide from this chance and this u. None in
+    place of all: the request is not for the step, and nothing was drawn.
+    """
+    (policy, model, state, t, dim), (_, mask, share, outright, safe, _) = now, demands
+    step, X = compiled.STEP, request.X
+    if step is None or outright is not None or safe is not None or request.values is not None:
+        return None
     kinds: Any = type(policy), type(model)
-    if compiled.STEP is None or request.values is not None or not _declared(*kinds):
+    if not _declared(*kinds):
         return None
-    if demands.outright is not None or demands.safe is not None:
+    by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=X.shape[-1])
+    normal = type(law) is noise.Gaussian
+    if not coupled or along is not None or (not normal and isinstance(law, noise.Points)):
         return None
-    by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=request.X.shape[-1])
-    if not coupled or along is not None or (type(by) is not float and np.ndim(by)):
-        return None
-    if type(law) is not noise.Gaussian and isinstance(law, noise.Points):
+    if type(by) is not float and np.ndim(by):
         return None
     of = model.factors(state, norm)
-    return None if of is None else (of, by, _SCORES[score], law)
+    if of is None:
+        return None
+    z = u = None
+    at, wanted, instead = 0.0, -1, -1
+    if score == "drawn":
+        if normal:
+            z = at = chance.standard_normal()  # the number that `draw` has, without an array
+        else:
+            ((at,),) = type(policy).draw(policy, chance, 1, arms=request.shape[-1], dim=dim)
+            z = at = float(at)
+    if share:
+        u = ties.random(UNIFORMS)
+        if u[1] < share:
+            wanted = int(demands.any(u[2]))
+            instead = -1 if z is None else wanted
+    found = step.choose(X, mask, of, by, _SCORES[score], at, instead)
+    if found is None:
+        return None, () if z is None else (np.float64(z),), ties.random(UNIFORMS) if u is None else u
+    arm, p, low, high = found
+    if u is None:
+        ties.pass_over(UNIFORMS)
+    if z is None:  # the policy itself has no chance: what the coin shows in place of its arm it never shows
+        p = 1.0
+        if wanted >= 0:
+            arm, p = wanted, float(wanted == arm)
+    elif not normal:
+        p = law.mass(low, high)
+    return (arm, float(demands.of_one(p, arm)) if share else p, "exact", None, z), (), u
 
 
 @functools.lru_cache(maxsize=256)
 def _declared(policy: type, model: type) -> bool:
     """Whether both classes are of this library, and say themselves how they score."""
     return policy.__module__.startswith("dither.") and "rule" in vars(policy) and factored(model)
-
-
-def answer(
-    asked: tuple[Any, ...], request: Request, chance: tuple, u: np.ndarray, demands: Demands
-) -> tuple[Any, ...] | None:
-    """Arm, propensity, its kind, its standard error and z; None: the step does not tell."""
-    (theta, F, lost, rho, omega, scales), by, score, law = asked
-    step, share, z, wanted = compiled.STEP, demands.uniform, None, -1
-    if step is None:
-        return None
-    if share and u[1] < share:
-        wanted = int(demands.any(u[2]))
-    at, instead = 0.0, -1
-    if chance:
-        z = at = float(chance[0])
-        instead = wanted
-    told = step.choose(request.X, request.mask, theta, F, lost, rho, omega, scales, by, score, at, instead)
-    if told is None:
-        return None
-    arm, p, low, high = told
-    if z is None:  # the policy itself has no chance: what the coin shows in place of its arm it never shows
-        p = 1.0
-        if wanted >= 0:
-            arm, p = wanted, float(wanted == arm)
-    elif type(law) is not noise.Gaussian:
-        p = law.mass(low, high)
-    return arm, float(demands.of_one(p, arm)) if share else p, "exact", None, z

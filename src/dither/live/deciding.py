@@ -161,6 +161,9 @@ class Decider:
         request = self._read(call)
         if request.columns is not None:
             columns = self._ledger.columns(request.columns)
+            if columns != request.columns and self.bandit.features is not None:  # which are others by now
+                self.follow()
+                raise Stale
             if columns != request.columns:  # another process was the first to name them
                 self.bandit.columns = columns
                 request = self._read(call)
@@ -177,12 +180,20 @@ class Decider:
     def request(self, begun: Begun, call: Call) -> Request:
         """The whole request. What was learnt is locked, since the bandit may grow and stands at the time from here."""
         self._stand(begun.time)
-        request = begun.request or requests.read(self.bandit, self.catalogue, call)
+        request = begun.request or self._of_catalogue(call)
+        if request.X.shape[-1] != self.bandit.dim:  # other features came since it was read
+            raise Stale
         if call.fallback is not None:
             requests.place(call.fallback, request, what="fallback")
         if call.values is None and call.minimum is None and call.baseline is None and self.bandit.baseline is None:
             return request
         return requests.demanding(self.bandit, self.catalogue, request, call)
+
+    def _of_catalogue(self, call: Call) -> Request:
+        """The request, where there is a catalogue."""
+        if self.catalogue is not None and self.catalogue.features.dim != self.bandit.dim:
+            raise Stale  # one of the two has other features already
+        return requests.read(self.bandit, self.catalogue, call)
 
     def choose(self, request: Request) -> Choice:
         """The choice: of the rule, where one acts."""

@@ -11,8 +11,8 @@ from dither.deciding import inputs
 from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.features.arm_ids import id_texts, spelt
-from dither.features.records import listed, record
+from dither.features.arm_ids import id_texts, spelt, with_ids
+from dither.features.records import listed
 from dither.live import taught
 from dither.log.record import ids
 
@@ -57,40 +57,31 @@ def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:
         return request._replace(ids=None if arms is None else ids(arms, request.shape[-1]))
     if catalogue is not None:
         return _of_catalogue(bandit, catalogue, call)._replace(context=context)
-    names, each = None, listed(arms)
-    if isinstance(arms, Mapping):
-        names = id_texts(arms)
-        each = [_with_id(name, one, bandit.features) for name, one in zip(names, arms.values(), strict=True)]
-    X = bandit.features.encode(context, each)  # type: ignore[union-attr]
-    return bandit.read(X, call.mask)._replace(ids=names, context=context, records=each)
-
-
-def _with_id(id: str, one: Any, features: Any) -> dict[str, Any]:
-    """The record of an arm, where the id stands for a field that is called so (as in `Catalogue`)."""
-    fields = record(one, f"arm {id!r}")
-    return {"id": id} | fields if "id" in features.arm else fields
+    named = isinstance(arms, Mapping)
+    X = bandit.features.encode(context, with_ids(arms) if named else arms)  # type: ignore[union-attr]
+    return bandit.read(X, call.mask)._replace(ids=id_texts(arms) if named else None, context=context)
 
 
 def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
     """The request of a context, and of arms that the catalogue has."""
     arms, mask = None if call.arms is None else id_texts(call.arms), call.mask
-    brought = list(call.arms.values()) if isinstance(call.arms, Mapping) else None
     with catalogue._lock:  # the version is that of the arms
         version = catalogue.version
         if arms is not None and catalogue._before:
             arms = tuple(map(catalogue._spelt, arms))
-        with_records = arms if arms is None or brought is None else dict(zip(arms, brought, strict=True))
+        asked: Any = arms  # with the records that the request brings
+        if arms is not None and isinstance(call.arms, Mapping):
+            asked = dict(zip(arms, call.arms.values(), strict=True))
         if catalogue.features.form == "disjoint":
             taught.grow(bandit, catalogue.slots)
             offered = catalogue.mask(arms, slots=bandit.slots)
             names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
             if mask is not None:
                 offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
-            x = catalogue.encode(call.context, with_records)
-            return bandit.read(x, offered)._replace(ids=names, version=version)
+            return bandit.read(catalogue.encode(call.context, asked), offered)._replace(ids=names, version=version)
         names = catalogue.ids if arms is None else arms
-        X = catalogue.encode(call.context, names if with_records is None else with_records)
-        return bandit.read(X, mask)._replace(ids=names, version=version, records=brought)
+        X = catalogue.encode(call.context, names if asked is None else asked)
+        return bandit.read(X, mask)._replace(ids=names, version=version)
 
 
 def demanding(bandit: Bandit, catalogue: Catalogue | None, request: Request, call: Call) -> Request:

@@ -11,13 +11,15 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.explain import Explanation
-from dither.features import Catalogue
+from dither.features import Catalogue, Features
 from dither.live import arithmetic, changing, explaining, opening, requests, settling, turns
+from dither.live import status as stands
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept
 from dither.live.fallbacks import Fallbacks
 from dither.live.learner import BESIDE, Pace
+from dither.live.new_settings import NewSettings
 from dither.live.requests import Call
 from dither.live.shown import Shown, ShownMany
 from dither.live.taught import Taught
@@ -27,26 +29,11 @@ from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.database.ledger_events import BanditEvent
 from dither.log.reward_rules import Answer, Many
-from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
 
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
-
-
-class NewSettings(NewTerms, total=False):
-    """What may be passed where settings change; what is left out stays as it is."""
-
-    c: Any
-    sigma: Any
-    floor: float
-    monte_carlo: int
-    lam: Any
-    discount: Any
-    half_life: Any
-    window: Any
-    budgets: Mapping[Any, Any]
 
 
 class Details(Wishes, total=False):
@@ -158,18 +145,12 @@ class Live:
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
-        self._load: dict[str, Any] = load
         how: dict[str, Any] = {"others": beside, "kept": kept, "load": load}
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
                 self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
-                also: dict[str, Any] = {
-                    "catalogue": catalogue,
-                    "budgets": budgets,
-                    "reward_range": reward_range,
-                    "pace": pace,
-                }
+                also: dict[str, Any] = {"catalogue": catalogue, "budgets": budgets, "reward_range": reward_range}
                 agreed = opening.agreed(self.ledger, bandit, pace=pace, **also, **how)
             self._learner, self._keeper, self._decider, self._turns = opening.opened(self.ledger, agreed, **how)
             self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
@@ -431,13 +412,26 @@ class Live:
         self._learner.attempt("learning", self.learn)
         return unpaid
 
-    def change(self, *, bandit: Bandit | None = None, author: str | None = None, **new: Unpack[NewSettings]) -> None:
+    def change(
+        self,
+        *,
+        bandit: Bandit | None = None,
+        features: Features | None = None,
+        arms: Mapping[Any, Any] | None = None,
+        carry: bool = False,
+        author: str | None = None,
+        **new: Unpack[NewSettings],
+    ) -> None:
         """Let other settings hold for the decisions from now on, in all processes: an event of the ledger.
 
         new : what is left out stays as it is. Settings of the policy and of the model, by the names that the algorithm
             has for them, such as c, sigma and discount; floor and monte_carlo; budgets, all of them; and the terms of
             rewards: horizon, default, late and reward_range (`log.Ledger.change`)
         bandit : another bandit for the same X, in the place of single settings: any policy, any model
+        features : other features, in the place of those that make X: a call of its own, without `new`. With `bandit`,
+            one that has them; without, the settings of the bandit stay
+        arms : with features, and a catalogue: id -> record, the fields that the arms had not until now
+        carry : with features: whether a decision whose records they refuse is learnt as one without records
         author : who changes it; None: the user of this process
 
         What changes the policy, the floor or monte_carlo keeps what was learnt. What changes the model is learnt again:
@@ -445,14 +439,23 @@ class Live:
         bandit= that has learnt rewards by itself begins with these, and learns those of the ledger again. The ledger
         learns nothing again where bandit= has learnt nothing and has the same model.
 
+        With other features all is learnt again: x is encoded anew from the records of the decision (`store="records"`).
+        Without records, the columns that mean the same are carried over, and the others are 0; a row of which no column
+        but that of ones is carried over is left out. The event counts them, as `details["rows"]`. So it is with rewards
+        that come later for earlier decisions. The catalogue has the new features too. A shadow ends: give it anew.
+
         A decision made after this returned knows of it, in this process and in all others. Those before keep what they
         were made with: `replay(row.learnt)` is the bandit of each row. Other terms alone are no batch.
 
         Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
         cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
-        changing.change(self._learner, new, bandit, author=changing.author(author))
-        self._changed()
+        who = changing.author(author)
+        if features is not None or arms is not None or carry:
+            changing.change_features(self._learner, new, features, bandit, arms=arms, carry=carry, author=who)
+            self._changed()
+        elif changing.change(self._learner, new, bandit, author=who):
+            self._changed()
 
     def promote(self, *, keep: bool = False, author: str | None = None) -> None:
         """Let the shadow act, with what it has learnt: an event of the ledger. It is the bandit then.
@@ -571,13 +574,20 @@ class Live:
         self._changed()
 
     def read(
-        self, *, rewards: str | None = None, since: Any = None, until: Any = None, records: bool = False
+        self,
+        *,
+        rewards: str | None = None,
+        since: Any = None,
+        until: Any = None,
+        records: bool = False,
+        features: str = "now",
     ) -> Logged:
         """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`).
 
         records : whether it has the contexts and the records of arms that are kept, as `raw_context` and `raw_arms`
+        features : where they were changed, "now": all rows have X by those of now; "then": each by those that made it
         """
-        return self.ledger.read(rewards=rewards, since=since, until=until, records=records)
+        return self.ledger.read(rewards=rewards, since=since, until=until, records=records, features=features)
 
     def to_bytes(self, of: str = "bandit") -> bytes:
         """What was learnt, as `Bandit.to_bytes`. It is a function of the ledger: equal where the same was learnt.
@@ -624,7 +634,7 @@ class Live:
 
         Raises LookupError for an id that no decision has.
         """
-        return explaining.explained(self.ledger, id, **self._load)
+        return explaining.explained(self.ledger, id, **self._learner.load)
 
     @property
     def batch(self) -> int:
@@ -640,6 +650,14 @@ class Live:
     def refused(self) -> int:
         """How many rewards the model refused in this process."""
         return self._learner.refused
+
+    def status(self, *, since: Any = None, limits: stands.Limits | None = None) -> stands.Status:
+        """How the ledger stands, with what this process knows; `dither status HOME` says the same without that.
+
+        since : a time: the days from its day on; None: all days
+        limits : what is a warning (`live.status.Limits`); None: the defaults
+        """
+        return stands.of(self.ledger, since=since, limits=limits or stands.Limits(), known=stands.known_to(self))
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""

@@ -64,7 +64,8 @@ class Recursion:
         """One more observation: x (..., d), r (...), weight (...). Nothing is overwritten, whoever owns the state."""
         of_units = state.units
         extra = None if state.extra is None else statistics.update(state.extra, x, r, weight=weight)
-        omega, y = weight, None if of_units is None else _targets(model, state, r, weight)
+        y = None if of_units is None or of_units.Theta is None else _targets(model, state, r, weight)
+        omega = weight
         if weight is not None:
             x, r = statistics.weighted(x, weight), statistics.weighted(r, weight, last=False)
         learnt = stepped.learnt(state, x, r, weight) if y is None and x.ndim == 1 else None
@@ -73,7 +74,8 @@ class Recursion:
             if of_units is not None:
                 of_units = units.Units(None, sums, of_units.constant, of_units.shared)
             logdet = None if state.logdet is None else state.logdet + np.log(s)
-            return RidgeState(F, theta, logdet, extra, lost, of_units)
+            parts = F, theta, logdet, extra, lost, of_units
+            return tuple.__new__(RidgeState, parts)  # past the constructor, a function of Python
         p = arrays.dot(state.F.mT, x)
         u = arrays.dot(state.F, p)
         s = 1 + arrays.inner(p, p)
@@ -212,7 +214,7 @@ class Ridge(Forgetting, MeasuringModel):
         counted = self.window is not None or not self.forgets
         return abilities_of(type(self)) - (frozenset() if counted else {"history"})
 
-    @property
+    @functools.cached_property
     def owns(self) -> bool:
         """Whether update may write behind the rows of the old state: the rows of a window."""
         return self.window is not None
@@ -262,14 +264,17 @@ class Ridge(Forgetting, MeasuringModel):
 
     def factors(self, state: Any, norm: str, *, slots: bool = False) -> Factors | None:
         """Those of `width` and `error_width`."""
-        if norm not in ("width", "error_width"):
+        if norm == "width":
+            scales = None
+        elif norm == "error_width":
+            scales = units.scales_of(state.units, slots=slots)
+        else:
             return None
-        scales = None if norm == "width" else units.scales_of(state.units, slots=slots)
         if self.forgets:
             rho, omega = map(arrays.largest, self.rounding(state))
             return Factors(state.theta, state.F, None, rho, omega, scales)
         more = 0.0 if state.units is None else units.more_rounding(state.units, slots=slots)
-        return Factors(state.theta, state.F, state.lost, more, 0.0, scales)
+        return tuple.__new__(Factors, (state.theta, state.F, state.lost, more, 0.0, scales))
 
     def noise_width(self, state: Any, X: Array) -> Array:
         """The sd of x_i'θ̂ from noise of sd 1 alone, ‖x_i‖ in V⁻¹ṼV⁻¹ and at most so: X (..., K, d) -> (..., K).

@@ -19,13 +19,14 @@ def learnt(state: Any, x: Array, r: Any, weight: Any) -> tuple[Array, Array, Arr
 
     None where it is not for the step: other arrays than NumPy's, or an x so long that Python may have to refuse it.
     """
-    F, lost = state.F, state.lost
+    F, lost, units = state.F, state.lost, state.units
     step = compiled.learning()
     if step is None or type(F) is not np.ndarray or type(x) is not np.ndarray:
         return None
-    sums = None if state.units is None else state.units.sums
+    d, sums, new_sums = len(x), None, None
+    if units is not None:
+        sums, new_sums = units.sums, np.empty(len(units.sums))
+    new_F, new_theta, new_lost = np.empty((d, d)), np.empty(d), np.empty(len(lost))
     omega = 1.0 if weight is None else float(weight)
-    d = len(x)
-    new = np.empty((d, d)), np.empty(d), np.empty(len(lost)), None if sums is None else np.empty(len(sums))
-    s = step.learn(F, state.theta, lost, sums, x, r, omega, *new)
-    return None if s is None else (*new, s)
+    s = step.learn(F, state.theta, lost, sums, x, r, omega, new_F, new_theta, new_lost, new_sums)
+    return None if s is None else (new_F, new_theta, new_lost, new_sums, s)
