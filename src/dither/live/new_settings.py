@@ -1,7 +1,7 @@
 """What may be passed where the settings of a running bandit change: the settings of all algorithms, and the terms.
 
-It is for type checkers and editors, and a test compares it with the classes. At run time a bandit takes those of its own
-classes, also of a user's.
+It is for type checkers and editors, and a test compares it with the classes. At run time a bandit takes those of its
+own classes, also of a user's.
 """
 
 from collections.abc import Mapping

@@ -52,7 +52,7 @@ class WatchedLedger:
     def bandit(self) -> Bandit:
         """The bandit as it is now. Raises ValueError where the ledger has none."""
         with self.ledger.database.reading() as connection:
-            return past.state(connection, lessons.last(connection), {}).bandit
+            return past.state(connection, lessons.last(connection), {}).taught.bandit
 
     def why(self, id: str) -> Explanation | None:
         """Why the arm of a decision was shown; None: that is being computed. Raises `desk.Busy`."""
