@@ -17,6 +17,7 @@ HOLDS = {
     "simulation": "many runs in lockstep",
     "datasets": "tables as worlds",
     "envs": "where contexts and rewards come from",
+    "watch": "a page over a ledger",
     "serve": "a ledger over HTTP, and who may ask",
     "live": "a bandit and its ledger: decide, record, learn, go on",
     "ope": "what would another policy have earned?",

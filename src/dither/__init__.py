@@ -17,7 +17,7 @@ from dither.features import Catalogue, Features
 from dither.simulation.simulate import Results, simulate
 
 # Imported when asked for: a bandit needs none of them. `experiments` and `Live` need an extra, so * leaves them out.
-LATE = ("datasets", "drift", "envs", "experiments", "live", "log", "ope", "testing")
+LATE = ("datasets", "drift", "envs", "experiments", "live", "log", "ope", "testing", "watch")
 LATE_NAMES = {"Live": "live"}  # and the modules that they come from
 ELSEWHERE = {"arrays": "base.arrays", "compiled": "base.compiled"}  # modules that users call, and where they are
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import dither.algorithms.signatures as _signatures
     from dither import datasets, drift, envs, log, ope, testing
     from dither import live as live
+    from dither import watch as watch
     from dither.algorithms.signatures import *  # noqa: F403, the algorithms with their settings (`make stubs`)
     from dither.base import arrays as arrays
     from dither.base import compiled as compiled

@@ -133,21 +133,33 @@ def test_whose_coin_it_was(minimum):
 
 
 def test_a_baseline_in_place_of_what_was_not_safe():
-    keep = dither.Baseline(arm=1, loss=0.05, sigma=0.1, S=1.3)
-    b = dither.Bandit(models.Ridge(1.0), policies.FeaturePerturbation(), dim=3, seed=1, floor=0.2, baseline=keep)
-    found = set()
-    for i in range(40):
+    keep = dither.Baseline(arm=1, loss=0.3, sigma=0.05, S=0.6)
+    b = dither.Bandit(models.Ridge(1.0), policies.FeaturePerturbation(c=3.0), dim=3, seed=1, floor=0.4, baseline=keep)
+    found, told, fallen = set(), [], 0
+    for i in range(120):
         request = b.request(X)
         choice, threw = decided(b, request)
-        e = b.account(request, arm=choice.arm, z=choice.z, safe=choice.demands.safe)
+        safe, fell = choice.demands.safe, threw < 0.4
+        e = b.account(request, arm=choice.arm, z=choice.z, safe=safe)
         assert_allclose(e.propensity[choice.arm], choice.p, rtol=1e-9)
-        if e.chosen.coin == 0:
-            assert threw >= 0.2
-        if e.cause == "baseline":
-            assert choice.arm == 1
-        found.add(e.cause)
-        b.update(X[choice.arm], 0.5 + 0.1 * (i % 3))
-    assert "baseline" in found
+        best = int(np.argmax(e.m + choice.z * e.w))
+        by_coin = sum(0.4 / 4 for j in range(4) if (j if safe[j] else 1) == choice.arm)
+        by_policy = 0.6 * ((best if safe[best] else 1) == choice.arm)
+        if safe.sum() == 1:
+            assert e.cause == "baseline"
+        else:
+            assert_allclose(e.chosen.coin, by_coin / (by_coin + by_policy), rtol=1e-12)
+            told.append(e.chosen.coin)
+            fallen += fell
+            kind = "z" if choice.arm == best else "coin" if choice.arm != 1 or safe[best] else "baseline"
+            assert e.cause in {"z": ("greedy", "z"), "coin": ("floor", "baseline"), "baseline": ("baseline",)}[kind]
+            found.add((kind, e.cause, bool(fell)))
+        b.update(X[choice.arm], 0.5 + 0.01 * (i % 3))
+    told = np.array(told)
+    assert abs(told.sum() - fallen) <= 5 * np.sqrt(np.sum(told * (1 - told))) + 1e-9
+    assert ("baseline", "baseline", False) in found
+    assert {("coin", "floor", True), ("coin", "baseline", True)} & found
+    # seen red: the share of the coins that the arm alone has; `greedy` for a baseline that the policy would not show
 
 
 @pytest.mark.parametrize("link", ["identity", "logit", "log", "probit"])

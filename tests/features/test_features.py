@@ -1,6 +1,7 @@
 """`dither.Features`: fields by name become columns. The oracle is written with dicts and loops."""
 
 import dataclasses
+import datetime
 import decimal
 import enum
 import hashlib
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 import threading
+import warnings
 from collections import defaultdict, namedtuple
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +29,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import dither
-from dither.features import Category, Hashed, Numeric, Standard, Text, Words
+from dither.features import Category, Hashed, Hour, MisspeltWarning, Numeric, Standard, Text, Weekday, Words, slips
 
 CONTEXTS = [{"age": 20, "country": "FR"}, {"age": 40, "country": "DE"}, {"age": 60, "country": "FR"}]
 ARMS = [
@@ -69,6 +71,18 @@ def bag_of(value):
     return {word: list(words).count(word) for word in words}
 
 
+def place_of(kind, value):
+    """Where a value is on the circle, in exact fractions of its unit."""
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value)
+    if not isinstance(value, datetime.datetime):
+        return Fraction(value)
+    if isinstance(kind, Weekday):
+        return (value.toordinal() - 1) % 7  # the first of January of the year 1 was a Monday
+    since = value - value.replace(hour=0, minute=0, second=0, microsecond=0)
+    return Fraction(since // datetime.timedelta(microseconds=1), 3_600_000_000)
+
+
 def cells(field, kind, value):
     """{column: number} of one value of a field, without the zeros."""
     found = {}
@@ -95,6 +109,9 @@ def cells(field, kind, value):
                 found[f"{field}^{word}"] = float(n)
         if bag_of(value) and not found and kind.unknown == "column":
             return {f"{field} (unknown)": 1.0}
+    if isinstance(kind, (Hour, Weekday)):
+        turn = place_of(kind, value) * 2 * math.pi / kind.period
+        found = {f"{field} (sin)": round(math.sin(turn), 15), f"{field} (cos)": round(math.cos(turn), 15)}
     if isinstance(kind, (Text, Words)):
         length = math.sqrt(sum(number**2 for number in found.values()))
         found = {column: number / length for column, number in found.items() if number}
@@ -271,6 +288,10 @@ values = {
     Text: st.one_of(st.none(), st.text(alphabet="aB é", max_size=6), st.lists(st.sampled_from(["a", "A b", "é"]))),
     Words: st.one_of(st.none(), st.text(alphabet="aB é", max_size=6), st.lists(st.sampled_from(["a", "b", "q"]))),
 }
+quarters = st.datetimes().map(lambda time: time.replace(minute=15 * (time.minute // 15), second=0, microsecond=0))
+moments = st.one_of(quarters, quarters.map(datetime.datetime.isoformat))  # hours that floats have to the bit
+values[Hour] = st.one_of(st.none(), st.floats(0, 23.99), st.integers(0, 23), moments)
+values[Weekday] = st.one_of(st.none(), st.integers(0, 6), moments)
 rules = st.sampled_from(["zero", "column"])
 kinds = st.one_of(
     st.builds(Numeric, mean=st.floats(-10, 10), scale=st.floats(0.1, 10), missing=rules),
@@ -279,6 +300,8 @@ kinds = st.one_of(
     st.builds(Hashed, width=st.integers(1, 4), missing=rules),
     st.builds(Text, width=st.integers(1, 4), missing=rules),
     st.builds(Words, vocabulary=st.just(("a", "b", "é")), unknown=rules, missing=rules),
+    st.builds(Hour, missing=rules),
+    st.builds(Weekday, missing=rules, zone=st.sampled_from([None, "Europe/Vienna"])),
 )
 
 
@@ -366,7 +389,14 @@ gone_or_odd = [np.nan, pd.NA, pd.NaT, object, np.datetime64("NaT"), np.float32(n
 written = [np.str_("é"), np.int64(2**62), np.bool_(True), -0.0, "\ud800", "a*b\\", np.array(["a"]), np.array([1.0])]
 odd = st.one_of(
     *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.complex_numbers()),
-    *(st.decimals(), st.fractions(), st.dates(), st.lists(st.text(max_size=2)), st.sets(st.text(max_size=2))),
+    *(
+        st.decimals(),
+        st.fractions(),
+        st.dates(),
+        st.times(),
+        st.lists(st.text(max_size=2)),
+        st.sets(st.text(max_size=2)),
+    ),
     *(st.lists(st.none()), st.dictionaries(st.text(), st.none()), st.sampled_from([*gone_or_odd, *written])),
 )
 
@@ -729,7 +759,7 @@ def test_kinds_that_make_no_sense(make, words):
         (
             {"age": 1},
             ARMS,
-            r"context has no field 'country': give None where the value is missing, or .*absent='missing'",
+            r"context has no field 'country': give None where the value is missing, or .*absent={'country': 'missing'}",
         ),
         ({"age": 1, "contry": "FR"}, ARMS, r"no field 'country' \(it has 'contry'\)"),
         ([CONTEXTS[0], {"age": 1}], ARMS, "context 1 has no field 'country'"),
@@ -816,6 +846,226 @@ def test_absent_fields_can_be_missing_values():
     assert_array_equal(f.encode(pd.DataFrame({"age": [50]}), ARMS)[0], X[0])
 
 
+def test_what_stands_for_a_field_is_said_field_by_field():
+    f = dither.Features(
+        context={"age": Numeric(40, 10), "country": ["DE", "FR"]},
+        arm={"price": Numeric(2, 0.5), "topic": ["news", "sport"], "title": Text(4), "at": "hour"},
+        absent={"age": 50, "country": "column", "price": "missing", "topic": "sport", "title": "error", "at": 6},
+        cross=(),
+    )
+    names = ["intercept", "age", "country=DE", "country=FR", "country (missing)", "price", "topic=news", "topic=sport"]
+    assert list(f.columns) == [*names, *(f"title#{i}" for i in range(4)), "at (sin)", "at (cos)"]
+    X = f.encode({}, [{"title": ""}])
+    assert_array_equal(X, [[1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0]])
+    every = ("age", "country", "price", "topic", "at")
+    assert f.missing == dict.fromkeys(every, 1)
+    gone = dict.fromkeys(("age", "country")), [dict.fromkeys(("price", "topic", "at"), math.nan) | {"title": None}]
+    assert f.encode(*gone).tobytes() == X.tobytes()  # seen red: the value stands for what is absent alone
+    assert f.missing == dict.fromkeys(every, 2) | {"title": 1}
+    frames = f.encode(pd.DataFrame({"age": [None, 20]}), pl.DataFrame({"title": [""]}))
+    assert frames[0].tobytes() == X.tobytes()
+    assert frames[1, 0, 1] == -2
+    with pytest.raises(ValueError, match=r"arm 0 has no field 'title': give None .*absent=\{'title': 'missing'\}"):
+        f.encode({}, [{}])
+    with pytest.raises(ValueError, match=r"arm 'a' has no field 'title'"):
+        dither.Catalogue(f, {"a": {}})
+    shop = dither.Catalogue(f, {"a": {"title": ""}})
+    assert shop.records["a"] == {"price": None, "topic": None, "title": "", "at": None}
+    assert shop.encode({}).tobytes() == X.tobytes()
+    assert shop.encode({}, {"a": {"at": 18}})[0, -2:].tolist() == [-1, 0]
+    again = dither.Features.from_bytes(f.to_bytes())
+    assert again == f
+    assert again.encode({}, [{"title": ""}]).tobytes() == X.tobytes()
+    for newer in (f, dither.Features(arm={"x": Text(4)}, absent={"x": ""}), dither.Features(arm={"at": "hour"})):
+        assert json.loads(newer.to_bytes())["format"] == 3  # seen red: 1, which earlier versions would have misread
+    assert f.absent == {"age": 50, "country": "missing", "price": "missing", "topic": "sport", "at": 6}
+    same = dither.Features(arm={"price": Numeric(2, 0.5)}, absent={"price": "error"})
+    assert same == dither.Features(arm={"price": Numeric(2, 0.5)})
+    g = dither.Features(context={"age": "numeric"}, form="disjoint", absent={"age": 7})
+    assert g.fit([{"age": 1}, {}, {"age": 3}]).context["age"].mean == 2  # what stands for a value is none to learn from
+    assert_allclose(g.fit([{"age": 1}, {}, {"age": 3}]).encode({}), [1, 5])
+
+
+@pytest.mark.parametrize(
+    ("absent", "words"),
+    [
+        ({"aeg": "missing"}, "absent: no field 'aeg': did you mean 'age'"),
+        ({"age": "zero"}, "what stands for 'age' must be a number, got 'zero'"),
+        ({"age": None}, "absent must have a value, or one of 'error', 'missing', 'column', for 'age'; got none"),
+        ({"country": "UK"}, "what stands for 'country' is 'UK', which the field does not know: state it among"),
+        ({"country": b"DE"}, "what stands for 'country' must be a text, a number or a list of texts"),
+        ({"price": "column"}, "absent says 'column' for 'price', whose kind has missing='error': say one of the two"),
+        ({"topic": "news"}, "absent says 'news' for 'topic', whose kind has missing='column': say one of the two"),
+        ("column", "absent must be one of 'error', 'missing'"),
+        (["age"], "absent must be one of"),
+    ],
+)
+def test_what_cannot_stand_for_a_field(absent, words):
+    arm = {"price": Numeric(2, 1, missing="error"), "topic": Category(["news"], missing="column")}
+    with pytest.raises(ValueError, match=words):
+        dither.Features(context={"age": Numeric(0, 1), "country": ["DE"]}, arm=arm, cross=(), absent=absent)
+    if absent == {"country": "UK"}:
+        unfitted = dither.Features(context={"country": "category"}, form="disjoint", absent=absent)
+        with pytest.raises(ValueError, match=words):
+            unfitted.fit([{"country": "DE"}])
+        hashed = dither.Features(context={"country": "hashed"}, form="disjoint", absent=absent)
+        assert_array_equal(hashed.encode({}), hashed.encode({"country": "UK"}))
+
+
+def test_a_misspelt_field_is_told_once_and_counted():
+    f = features(absent="missing")
+    known = {"age": 50, "country": "FR"}
+    with pytest.warns(MisspeltWarning, match=r"context has no field 'country', and has 'contry', .*a slip of the pen"):
+        X = f.encode({"age": 50, "contry": "FR"}, ARMS)
+    assert X.tobytes() == f.encode({"age": 50}, ARMS).tobytes()
+    assert (f.unknown, f.missing) == ({"country": 1}, {"country": 2})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f.encode([{"age": 50, "contry": "FR"}, {"age": 50, "Country": "FR"}], ARMS)  # it was said
+        f.encode(known | {"contry": "DE", "ages": 3}, ARMS)  # the fields are there, so these are the user's own
+        f.encode({"age": 3, "city": "Wien", "topic": "x"}, ARMS)  # near to nothing, and a field of the arm
+        f.encode({"age": 3, 7: "FR"}, ARMS)
+        assert f.unknown == {"country": 3}
+    for slip, name in [("AGE", "age"), ("a-g-e", "age"), ("agee", "age")]:
+        other = features(absent="missing")
+        with pytest.warns(MisspeltWarning, match=f"no field '{name}', and has '{slip}'"):
+            other.encode(pd.DataFrame([{"country": "FR", slip: 3}] * 3), ARMS)
+        assert other.unknown == {name: 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        both = dither.Features(
+            context={"price_at": Numeric(0, 1)}, arm={"price": Numeric(0, 1)}, cross=(), absent="missing"
+        )
+        both.encode({"price": 3}, [{"price": 3}])  # known, if not here
+        both.of_arm({"prize": 3}, count=False)
+    assert slips.nearly(("ages", "agee"), ("age", "ages")) == (("age", "agee"),)
+    # seen red: ignored without a word; warned of with every request
+
+
+def test_a_misspelt_field_of_an_arm_is_told():
+    f = features(absent={"price": "missing"})
+    shop = dither.Catalogue(f, dict(zip("abc", ARMS, strict=True)))
+    asked = [
+        lambda: shop.add("d", {"topic": "news", "title": "", "prize": 3}),
+        lambda: shop.change("a", {"topic": "news", "prize": 3}),
+        lambda: shop.encode(CONTEXTS[0], {"a": {"topic": "news", "prize": 3}, "b": None}),
+        lambda: f.encode(CONTEXTS[0], [{"topic": "news", "title": "", "prize": 3}]),
+    ]
+    for n, call in enumerate(asked, start=1):
+        f._told.clear()
+        with pytest.warns(MisspeltWarning, match="a record of the arm has no field 'price', and has 'prize'"):
+            call()
+        assert f.unknown == {"price": n}
+    with pytest.warns(MisspeltWarning, match="has 'prize'"):
+        dither.Features(arm={"price": "numeric"}, absent="missing").fit(arms=[{"price": 3}, {"prize": 3}])
+    assert shop.at(3).features.unknown == {"price": len(asked)}
+
+
+# --- hours and days of the week
+
+
+def test_hours_by_hand():
+    f = dither.Features(context={"at": "hour"}, form="disjoint", intercept=False)
+    assert f.columns == ("at (sin)", "at (cos)")
+    half = math.sqrt(0.5)
+    day = [(0, [0, 1]), (3, [half, half]), (6, [1, 0]), (12, [0, -1]), (18, [-1, 0]), (21, [-half, half])]
+    for hour, point in day:
+        minutes = datetime.time(hour, 0)
+        ways = [hour, float(hour), np.int8(hour), decimal.Decimal(hour), minutes, minutes.isoformat()]
+        moment = datetime.datetime(2026, 11, 30, hour)
+        ways += [moment, str(moment), moment.isoformat(), np.datetime64(moment), pd.Timestamp(moment)]
+        for way in ways:
+            assert_allclose(f.encode({"at": way}), point, atol=1e-15)
+            assert f.encode({"at": way}).tobytes() == f.encode({"at": hour}).tobytes()
+    X = f.encode([{"at": 23.5}, {"at": 0.5}, {"at": 12.5}, {"at": datetime.time(13, 30)}, {"at": None}])
+    assert_allclose(np.linalg.norm(X, axis=1), [1, 1, 1, 1, 0])
+    assert_allclose(X[0] @ X[1], X[2] @ X[3])
+    assert not np.signbit(f.encode({"at": 18})[1])
+    assert_allclose(X[0] @ X[1], math.cos(math.pi / 12))
+    last = f.encode({"at": datetime.time(23, 59, 59, 999_999)})
+    assert_allclose(last, [-2 * math.pi / 86_400 * 1e-6, 1], rtol=1e-4)
+    assert str(f).splitlines()[1].split() == ["context", "at", "hour,", "on", "a", "circle", "2"]
+    # seen red: a period of 12; the cosine first
+
+
+def test_days_of_the_week_by_hand():
+    f = dither.Features(context={"day": "weekday"}, form="disjoint", intercept=False)
+    monday = datetime.date(2026, 11, 30)
+    for day, name in enumerate(["Monday", "tue", "WED", "Thursday", "fri", "sat", "Sun"]):
+        date = monday + datetime.timedelta(days=day)
+        noon = datetime.datetime.combine(date, datetime.time(12))
+        turn = 2 * math.pi * day / 7
+        for way in (day, float(day), name, date, noon, str(date), str(noon), np.datetime64(date), pd.Timestamp(noon)):
+            assert_allclose(f.encode({"day": way}), [math.sin(turn), math.cos(turn)], atol=1e-15)
+    # seen red: `isoweekday`, which begins with 1
+
+
+def test_zones_of_times():
+    """The rule: a time is read as it stands; where a zone is set, one that knows its zone is read on those clocks."""
+    f = dither.Features(
+        context={"here": "hour", "vienna": Hour(zone="Europe/Vienna"), "day": Weekday(zone="Europe/Vienna")},
+        form="disjoint",
+        intercept=False,
+    )
+    utc = datetime.datetime(2026, 7, 5, 22, 30, tzinfo=datetime.UTC)  # a Sunday; in Vienna 0:30 of the Monday
+    read = lambda time: f.encode({"here": time, "vienna": time, "day": time})  # noqa: E731
+    expected = f.encode({"here": 22.5, "vienna": 0.5, "day": 0})
+    for way in (utc, utc.isoformat(), "2026-07-05T22:30Z", pd.Timestamp(utc)):
+        assert_array_equal(read(way), expected)
+    west = utc.astimezone(datetime.timezone(datetime.timedelta(hours=-3)))
+    assert_array_equal(read(west)[2:], expected[2:])
+    assert_array_equal(read(west)[:2], f.encode({"here": 19.5, "vienna": 0, "day": 0})[:2])
+    naive = utc.replace(tzinfo=None)
+    assert_array_equal(read(naive), f.encode({"here": 22.5, "vienna": 22.5, "day": 6}))
+    winter = datetime.datetime(2026, 12, 6, 22, 30, tzinfo=datetime.UTC)
+    assert_array_equal(read(winter), f.encode({"here": 22.5, "vienna": 23.5, "day": 6}))
+    again = dither.Features.from_bytes(f.to_bytes())
+    assert_array_equal(again.encode({"here": utc, "vienna": utc, "day": utc}), expected)
+    assert "hour, on a circle, in Europe/Vienna" in str(f)
+    shop = dither.Catalogue(dither.Features(arm={"at": Hour(zone="Europe/Vienna")}), {"a": {"at": utc}})
+    assert shop.records == {"a": {"at": "2026-07-05T22:30:00+00:00"}}
+    assert dither.Catalogue.from_bytes(shop.to_bytes()).encode(None).tobytes() == shop.encode(None).tobytes()
+    for zone in ("Europe/Wien", "", 3, "../x"):
+        with pytest.raises(ValueError, match=r"zone must be the name of a time zone, .* got .*install .* tzdata"):
+            Hour(zone=zone)
+    # seen red: the day of the moment's own zone
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "words"),
+    [
+        ("hour", 24, "'at' of the context must be at least 0 and below 24, got 24: 24 o'clock is 0"),
+        ("hour", -0.5, "must be at least 0 and below 24, got -0.5"),
+        ("hour", math.inf, "must be finite"),
+        ("hour", True, "must be an hour: a number from 0 to below 24, or a time; got True"),
+        ("hour", "18", "must be an hour: .* got '18'"),
+        ("hour", "25:00", "must be an hour: .* got '25:00'"),
+        ("hour", datetime.date(2026, 11, 30), r"must have an hour, and datetime.date\(2026, 11, 30\) is a day"),
+        ("hour", "2026-11-30", "must have an hour, and '2026-11-30' is a day: give the time"),
+        ("hour", datetime.timedelta(hours=3), "must be an hour"),
+        (Hour(zone="Asia/Tokyo"), datetime.time(3, tzinfo=datetime.UTC), "has a zone and no day, so Asia/Tokyo cannot"),
+        (
+            Hour(zone="Asia/Tokyo"),
+            datetime.datetime.max.replace(tzinfo=datetime.UTC),
+            "must be a time that Asia/Tokyo has",
+        ),
+        (Hour(missing="error"), None, "'at' of the context is missing: fill it in"),
+        ("weekday", 7, "must be a whole number from 0, Monday, to 6, Sunday; got 7: subtract 1 from days"),
+        ("weekday", 2.5, "must be a whole number from 0, Monday"),
+        ("weekday", -1, "must be a whole number from 0, Monday"),
+        ("weekday", False, "must be a day of the week: .* got False"),
+        ("weekday", "Montag", "must be a day of the week, such as 'Monday' or 'Mon', got 'Montag'"),
+        ("weekday", "3", "must be a day of the week: a number from 0 to 6, its name, or a date; got '3'"),
+        ("weekday", datetime.time(3), "must have a day, and .* is a time of any: give the date too"),
+    ],
+)
+def test_places_that_a_circle_has_not(kind, value, words):
+    f = dither.Features(context={"at": kind}, form="disjoint")
+    with pytest.raises(ValueError, match=words):
+        f.encode({"at": value})
+    assert (f.missing, f.unknown) == ({}, {})
+
+
 def test_bytes_that_are_no_features():
     data = features().to_bytes()
     known = json.loads(data)
@@ -824,7 +1074,7 @@ def test_bytes_that_are_no_features():
         (data[:-5], "no Features, or damaged"),
         (b"[" * 100_000, "no Features, or damaged"),
         (b"3", "no Features"),
-        (json.dumps(known | {"format": 9}).encode(), "reads up to 2: upgrade dither"),
+        (json.dumps(known | {"format": 9}).encode(), "reads up to 3: upgrade dither"),
         (json.dumps(known | {"format": "1"}).encode(), "format is '1'"),
         (data.replace(b'"mean":40.0', b'"mean":41.0'), "their fingerprint is .* was saved"),
         (data.replace(b'"kind":"text"', b'"kind":"tensor"'), "no Features"),
@@ -885,8 +1135,6 @@ def test_arms_without_a_difference_are_told():
     f = features()
     with pytest.warns(UserWarning, match="all arms of the request have the same features"):
         f.encode(CONTEXTS[0], [ARMS[0], dict(ARMS[0])])
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         f.encode(CONTEXTS[0], [ARMS[0]])

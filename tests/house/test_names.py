@@ -30,6 +30,7 @@ MANY = {  # file:function -> why it takes so much
 CONTRACTS = {  # (word, file or folder) -> the keyword that is so called there
     ("known", "dither/bandit/restoring.py"): "known= of `dither.load`: classes that a file may hold",
     ("known", "dither/bandit/saving.py"): "the same, handed on",
+    ("known", "dither/live/explaining.py"): "known= of `dither.live.explained`: the same, handed on",
     ("known", "dither/live/serving.py"): "known= of `dither.Live`",
     ("known", "dither/testing/model_checks.py"): "known= of `check_model`",
     ("known", "dither/testing/policy_checks.py"): "known= of `check_policy`",

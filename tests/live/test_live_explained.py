@@ -102,9 +102,41 @@ def test_a_snapshot_from_before_a_correction_is_not_used():
     for one, before, _ in seen:  # they did not know of it
         assert_allclose(live.explain(one.id).mean, before, rtol=1e-12)
     with live.ledger.database.reading() as connection:
-        state = past.state(connection, live.batch, {}).bandit
+        state = past.state(connection, live.batch, {}).taught.bandit
     assert_array_equal(state.theta, live.replay().theta)
     # seen red: the latest snapshot, whatever was corrected since
+
+
+def test_it_passes_over_events():
+    """Settings, a rollback and a shadow that was promoted: each decision with the bandit that it had."""
+    live = dither.Live(None, bandit=begin(), shadow=begin("Softmax"), snapshot_batches=2, snapshot_seconds=1e6)
+    seen = play(live, 3)
+    live.change(c=2.5, floor=0.1)
+    seen += play(live, 3, seed=1)
+    with live.ledger.database.reading() as connection:
+        gone = connection.execute(sa.select(sql_tables.snapshots)).all()
+    live.rollback(2)
+    seen += play(live, 3, seed=2)
+    with live.ledger.holding() as connection:  # of batches that are not learnt any more
+        connection.execute(sa.delete(sql_tables.snapshots))
+        connection.execute(sa.insert(sql_tables.snapshots), [one._asdict() for one in gone])
+    assert_allclose(live.explain(seen[-1][0].id).mean, seen[-1][1], rtol=1e-9)
+    live.relearn()
+    seen += play(live, 2, seed=3)
+    live.promote()
+    seen += play(live, 2, seed=4)
+    for i, (d, mean, width) in enumerate(seen):
+        e = live.explain(d.id)
+        assert_allclose(e.mean, mean, rtol=1e-9)
+        assert_allclose(e.width, width, rtol=1e-9)
+        assert_allclose(e.propensity[d.place], d.propensity, rtol=1e-9)
+        assert e.decision.versions["event"] == [None, 1, 2, 3, 4][(i >= 3) + (i >= 6) + (i >= 9) + (i >= 11)]
+        assert not [words for words in e.unknown if "learnt" in words]
+        batch = e.decision.versions["batch"]
+        with live.ledger.database.reading() as connection:
+            state = past.state(connection, batch, {}).taught.bandit
+        assert_array_equal(state.theta, live.replay(batch).theta)
+    # seen red: the course of now in place of that of the batch
 
 
 def test_features_and_a_catalogue_give_names():
@@ -129,7 +161,7 @@ def test_features_and_a_catalogue_give_names():
 def test_slots_are_those_of_the_moment():
     fields = dither.Features(context={"age": dither.features.Numeric(mean=0.0, scale=1.0)}, form="disjoint")
     arms = dither.Catalogue(fields, {"a": {}, "b": {}, "c": {}})
-    bandit = dither.LinFP(features=fields, disjoint=1, lam=1.0, seed=0, floor=0.3)
+    bandit = dither.RandLinUCB(features=fields, disjoint=1, preset="paper", seed=0, floor=0.3)  # its β has K d in it
     live = dither.Live(None, bandit=bandit, catalogue=arms)
     seen = []
     for i in range(9):
@@ -148,7 +180,15 @@ def test_slots_are_those_of_the_moment():
         assert_allclose(e.propensity[e.chosen.arm], d.propensity, rtol=1e-9)
         assert_allclose(e.parts.scores.sum(axis=1), e.mean, atol=1e-12)
         assert e.cause not in ("unknown",)
-    # seen red: as many slots as there are now; the slot of the arm taken for its place
+    plain = dither.Live(None, bandit=begin(disjoint=4))
+    v, mask, x = np.array([1.0, 9.0, 3.0, 2.0]), np.array([True, False, True, True]), np.array([1.0, 0.5, 0.2])
+    for i in range(6):
+        d = plain.choose(x, ARMS, mask=mask, values=v, minimum=[0.0, 0.0, 0.2, 0.1])
+        e = plain.explain(d.id)
+        assert_allclose(e.mean, (v * plain.bandit.predict(x))[mask], rtol=1e-12)
+        assert_allclose(e.propensity[e.chosen.arm], d.propensity, rtol=1e-9)
+        plain.reward(d.id, float(i))
+    # seen red: as many slots as there are now; values by the place among the arms on offer
 
 
 def test_values_minima_masks_and_batches():
@@ -286,6 +326,12 @@ def test_what_was_erased():
     new = live.choose(X, ARMS)
     assert live.explain(new.id).unknown == ()  # it never knew them
     assert others
+    drawn = dither.Live(None, bandit=begin("LinTS"))  # whose probabilities tell nothing of the state
+    first, last = (play(drawn, 2)[i][0] for i in (0, 1))
+    drawn.erase([first.id])
+    for id, knew in ((last.id, True), (drawn.choose(X, ARMS).id, False)):
+        assert any("erased since" in words for words in drawn.explain(id).unknown) == knew
+    # seen red: without the time of the erasure
 
 
 def test_a_row_of_another_ledger_is_not_explained_by_this_one(tmp_path):
@@ -299,8 +345,9 @@ def test_a_row_of_another_ledger_is_not_explained_by_this_one(tmp_path):
         e = live.explain(id)
         assert e.decision.id == id
         assert np.isnan(e.mean).all() == bool(e.unknown)
-        if i > 1:  # batch 1 of this ledger has learnt all of them
-            assert "what the bandit had learnt" in e.unknown[0]
+        if i > 0:  # batch 1 of this ledger has learnt all of them
+            words = "after batch 1 of this ledger it gives the arm" if i == 1 else "no batch"
+            assert words in e.unknown[0]
     # seen red: the state of this ledger's batch of that number
 
 

@@ -8,7 +8,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import dither
-from dither.live import requests
+from dither.features import raw_records
+from dither.live import kept_requests, requests
 
 NUMERIC = dither.features.Numeric(mean=0, scale=1)
 FEATURES = dither.Features(arm={"age": NUMERIC})
@@ -73,6 +74,9 @@ def test_without_a_catalogue_records_come_with_their_ids():
         assert d.arm in ("a1", "2")
         assert_array_equal(live.read().X, [[[1, 5, 1, 0], [1, 1, 1, 0]]])
         assert live.read().arm_ids() == [["a1", "2"]]
+        call = requests.Call(None, {2: {"age": 5.0}})
+        (kept,) = kept_requests.kept(call, requests.read(live.bandit, None, call), None)
+        assert raw_records.unpacked(kept).arms == [{"id": "2", "age": 5.0}]
         for odd, words in (({"a1": None}, "arm 'a1' must be a dict"), ({"a1": {"age": 3}, "": {}}, "an id must be")):
             with pytest.raises((TypeError, ValueError), match=words):
                 live.choose(None, odd)
@@ -81,16 +85,6 @@ def test_without_a_catalogue_records_come_with_their_ids():
         with pytest.raises(ValueError, match=r"arms must be ids where X is given, .*got records: \['a1'\]"):
             live.choose(np.ones((1, 4)), {"a1": {"age": 3}})  # seen red: the record dropped
         assert len(live.ledger) == 1
-
-
-def test_a_request_hands_its_records_on():
-    shop = dither.Catalogue(FEATURES, ARMS)
-    bandit = dither.LinFP(features=FEATURES, seed=0)
-    ask = lambda catalogue, arms: requests.read(bandit, catalogue, requests.Call({}, arms)).records  # noqa: E731
-    assert ask(shop, {"a1": {"age": 9}, "2": None}) == [{"age": 9}, None]
-    assert ask(shop, ["a1", "2"]) is None
-    assert ask(None, {"x": {"age": 9}, "y": {"age": 1}}) == [{"age": 9}, {"age": 1}]
-    assert ask(None, iter(ARMS.values())) == list(ARMS.values())
 
 
 def test_an_unknown_id_says_what_is_there(live, shop):

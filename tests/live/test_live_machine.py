@@ -221,6 +221,10 @@ class Machine(machines.Machine):
 
     # What must hold
 
+    @rule(which=WHICH)
+    def sums_are_those_of_the_rows(self, which):
+        self.call(which, "sums")
+
     @precondition(lambda self: self.seen)
     @rule(which=WHICH)
     def look(self, which):

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
+import dither
 from dither import log
 from dither.bandit.bandit import Decision
+from dither.log.database import days, sql_tables
 from ledgers import features
 from sums_by_hand import by_hand, same
 
@@ -48,3 +51,134 @@ def test_sums_are_those_of_the_rows(home, rule):
     total = ledger.days().total()
     assert (total.decisions, total.erased, total.conflicts, total.corrections) == (40, 6, 1, 1)
     ledger.close()
+
+
+def kept(ledger, most=1000):
+    """Add what is new to the sums that are kept."""
+    with ledger.holding() as connection:
+        return days.keep(connection, ledger.database, most=most)
+
+
+def only_kept(ledger):
+    """The sums that are kept, without what a reader adds."""
+    with ledger.database.reading() as connection:
+        return {key: (tuple(one.counts), tuple(one.sums)) for key, one in days._kept(connection, []).items()}
+
+
+def test_sums_that_are_kept_in_pieces_are_those_of_the_rows(home):
+    ledger = filled(home)
+    more = True
+    while more:
+        more = kept(ledger, most=7)
+        same(ledger.days(), by_hand(ledger))
+    ledger.correct(4, 2.5)
+    ledger.reward(1, 1.0)
+    ledger.erase([8, 9])  # one with a reward, and one without
+    same(ledger.days(), by_hand(ledger))
+    kept(ledger)
+    seen = {(row.day, row.arm): row for row in ledger.days().rows}
+    assert len(only_kept(ledger)) == len(seen)
+    same(ledger.days(), by_hand(ledger))
+    ledger.close()
+
+
+def test_what_is_taken_out_leaves_no_trace(home):
+    """Seen red without what rounding has left: 1e17 and then 0.1 leaves 0."""
+    with log.Ledger(home) as ledger:
+        for n, r in enumerate((1e17, 0.1)):
+            ledger.record(Decision(0, 0.5, "exact", None, None), X=features(n), id=n, time=DAYS[1])
+            ledger.reward(n, r)
+        kept(ledger)
+        ledger.erase([0])
+        kept(ledger)
+        assert ledger.days().total().reward == 0.1
+
+
+def test_days_of_a_span(home):
+    ledger = filled(home)
+    for _ in range(2):
+        rows = ledger.days().rows
+        some = ledger.days(since="2026-03-01T12:00", until="2026-03-01T13:00").rows  # the day of both
+        assert some == tuple(row for row in rows if str(row.day) == "2026-03-01")
+        assert ledger.days(since="2026-03-02").rows == tuple(row for row in rows if str(row.day) == "2026-03-02")
+        assert ledger.days(until="1970-01-01").rows == tuple(row for row in rows if row.day.year == 1969)
+        kept(ledger, most=20)
+    ledger.close()
+
+
+def insert(connection, id):
+    """A decision, in a transaction that is open."""
+    row = {"closed": False, "K": 2, "arm": 0, "propensity": 0.5}
+    row |= {"id": id, "time": 0, "propensity_kind": "exact"}
+    connection.execute(sa.insert(sql_tables.decisions).values(row))
+
+
+def test_a_row_that_commits_late_is_added_once(postgres, closing):
+    """Seen red with the highest number alone: the late row was never added."""
+    ledger = log.Ledger(postgres.url())
+    with log.Ledger(postgres.url()):  # another one, which the numbers of this one do not touch
+        pass
+    late = [ledger.database._engine.connect() for _ in range(3)]
+    for n, connection in enumerate(late):
+        insert(connection, f"late{n}")
+    insert_now = sa.insert(sql_tables.rewards)
+    with ledger.database.writing() as connection:
+        insert(connection, "there")
+    kept(ledger)
+    same(ledger.days(), by_hand(ledger))
+    late[1].commit()
+    same(ledger.days(), by_hand(ledger))
+    kept(ledger)
+    late[0].rollback()
+    late[2].commit()
+    number = dict(decision=2, part="", reward=1.0, time=0, standing="counted")
+    with ledger.database._engine.connect() as connection:
+        connection.execute(insert_now.values(number))
+        ledger.reward("there", 1.0)
+        kept(ledger)
+        same(ledger.days(), by_hand(ledger))
+        connection.commit()
+    for connection in late:
+        connection.close()
+    same(ledger.days(), by_hand(ledger))
+    kept(ledger)
+    same(ledger.days(), by_hand(ledger))
+    assert only_kept(ledger).keys() == {(0, "0"), (0, "1")}
+    assert ledger.days().total().rewarded == 2
+    ledger.close()
+
+
+def test_many_gaps_are_forgotten_while_nobody_writes(postgres, closing, monkeypatch):
+    monkeypatch.setattr(days, "GAPS", 3)
+    ledger = log.Ledger(postgres.url())
+    for n in range(6):
+        with ledger.database._engine.connect() as connection:
+            insert(connection, f"lost{n}")
+            connection.rollback()
+        with ledger.database.writing() as connection:
+            insert(connection, f"there{n}")
+    kept(ledger)
+    with ledger.database.reading() as connection:
+        assert len(days._summed(connection).decisions.gaps) == 6
+    kept(ledger)
+    with ledger.database.reading() as connection:
+        assert days._summed(connection).decisions == days.Numbers(12)
+    same(ledger.days(), by_hand(ledger))
+    ledger.close()
+
+
+def test_a_learner_keeps_the_sums(home):
+    """Beside its calls, and all of them when it closes."""
+    live = dither.Live(home, bandit=dither.LinFP(dim=3, floor=0.1, seed=0))
+    live._learner.sum_seconds = live._learner._sums_due = 0
+    for n in range(3):
+        live.reward(live.choose(np.eye(3)).id, float(n))
+    assert sum(counts[0] for counts, _ in only_kept(live.ledger).values()) == 3
+    live._learner.sum_seconds = live._learner._sums_due = 1e9
+    live.reward(live.choose(np.eye(3)).id, 1.0)
+    assert sum(counts[0] for counts, _ in only_kept(live.ledger).values()) == 3
+    same(live.ledger.days(), by_hand(live.ledger))
+    if home is not None:
+        live.close()
+        with log.Ledger.to_read(home) as ledger:
+            assert sum(counts[0] for counts, _ in only_kept(ledger).values()) == 4

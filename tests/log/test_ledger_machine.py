@@ -10,8 +10,10 @@ from numpy.testing import assert_array_equal
 import machines
 from dither import log
 from dither.log import reward_rules
+from dither.log.database import days
 from ledgers import Slow, decision, features, moment
 from machines import TIMES, USERS, WHICH
+from sums_by_hand import by_hand, same
 
 HORIZONS = st.sampled_from(
     [(None, None, None), (20, None, None), (20, 0.0, None), (20, 1.0, "kept"), (20, None, "counts")]
@@ -54,6 +56,15 @@ class Machine(machines.Machine):
     def reopen(self, which, again):
         self.held[which].close()
         self.held[which] = log.Ledger(self.where, **(self.given | self.slow.terms if again else {}))
+
+    @rule(which=WHICH, most=st.integers(1, 4))
+    def add_up(self, which, most):
+        with self.one(which).holding() as connection:
+            days.keep(connection, self.one(which).database, most=most)
+
+    @rule(which=WHICH)
+    def sums_are_those_of_the_rows(self, which):
+        same(self.one(which).days(), by_hand(self.one(which)))
 
     @rule(which=WHICH, from_export=st.booleans())
     def look(self, which, from_export):

@@ -19,7 +19,7 @@ def start(driver):
 
 
 class Page:
-    """One file, opened at a width and in a theme, with nothing remembered from earlier pages."""
+    """One file or address, opened at a width and in a theme, with nothing remembered from earlier pages."""
 
     def __init__(self, browser, path, *, width=1200, height=900, theme="light"):
         self.browser = browser
@@ -28,7 +28,7 @@ class Page:
         )
         self.system(theme)
         self.complaints()
-        browser.get(path.as_uri())
+        browser.get(path if isinstance(path, str) else path.as_uri())
         if self.run("const held = localStorage.length; localStorage.clear(); return held"):
             browser.refresh()
 
@@ -57,6 +57,11 @@ class Page:
         """Click on it, in the middle of the window, where nothing lies above it."""
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
+
+    def tab(self):
+        """Press Tab."""
+        for what in ("rawKeyDown", "keyUp"):
+            self.command("Input.dispatchKeyEvent", type=what, key="Tab", code="Tab", windowsVirtualKeyCode=9)
 
     def until(self, script, *arguments):
         """Wait until the script returns something true."""

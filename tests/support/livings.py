@@ -8,8 +8,9 @@ import numpy as np
 import sqlalchemy as sa
 
 import dither
+import sums_by_hand
 from dither.live import learner
-from dither.log.database import lessons, sql_tables
+from dither.log.database import keeping, lessons, sql_tables
 
 
 def unlimited(live):
@@ -27,6 +28,7 @@ class Served:
     def __init__(self, home, settings):
         learner.SWEEP = 0  # the learner looks at every write for what others have written
         self.live = dither.Live(home, **settings)
+        self.live._learner.sum_seconds = self.live._learner._sums_due = 0  # and adds up what is new
 
     def choose(self, *given, **more):
         d = self.live.choose(*given, **more)
@@ -63,6 +65,25 @@ class Served:
     def replace_shadow(self, shadow):
         self.live.replace_shadow(shadow)
 
+    def event(self, name, *given, **more):
+        """An event of the bandit: change, promote, rollback or relearn."""
+        getattr(self.live, name)(*given, **more)
+
+    def history(self):
+        """Rewards that teach, in order: batch, decision, reward, x; and the events: batch, what, details."""
+        rewards, decisions = sql_tables.rewards.c, sql_tables.decisions.c
+        fields = sa.select(rewards.batch, decisions.id, rewards.reward, decisions.x)
+        fields = fields.join_from(sql_tables.rewards, sql_tables.decisions).order_by(rewards.seq)
+        teaching = sql_tables.teaches(rewards.standing) & (rewards.part == "") & (rewards.batch > 0)
+        with self.live.ledger.database.reading() as connection:
+            rows = [tuple(row) for row in connection.execute(fields.where(teaching))]
+        return rows, [(one.batch, one.what, one.details) for one in self.live.events()]
+
+    def decided(self):
+        """What each row says of how it was decided."""
+        names = ["id", "learnt", "arm", "propensity", "floor", "policy"]
+        return self.live.read().frame.select(names).to_dicts() if len(self.live.ledger) else []
+
     def the_lease_ends(self):
         with self.live.ledger.holding() as connection:
             connection.execute(sa.update(sql_tables.lease).values(expires=0))
@@ -77,12 +98,20 @@ class Served:
             same["shadow"] = live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
         return {
             "learns": live.learns,
+            "batch": live.batch,
             "same": same if now.erased == live._learner._changes.erased else {},
             "observations": stands.bandit.observations,
             "theta": stands.bandit.theta,
             "shadow": None if stands.shadow is None else stands.shadow.theta,
             "slots": stands.bandit.slots,
         }
+
+    def sums(self):
+        """They are those of the rows; -> how many decisions and events are in those that are kept."""
+        ledger = self.live.ledger
+        sums_by_hand.same(ledger.days(), sums_by_hand.by_hand(ledger))
+        with ledger.database.reading() as connection:
+            return keeping.settings(connection).get("days")
 
     def tables(self):
         """Batches and their fences; the events of the catalogue, as the ledger has them and as this process does."""

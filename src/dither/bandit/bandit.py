@@ -683,7 +683,7 @@ class Bandit:
     def _now(self) -> decision.Moment:
         """What the next decision depends on."""
         parts = self.policy, self._model, self.state, self.observations + 1, self._ambient
-        return tuple.__new__(decision.Moment, parts)  # past the constructor, which takes twice as long
+        return tuple.__new__(decision.Moment, parts)  # past the constructor, which is Python and twice as slow
 
     def _aside(self) -> np.random.Generator:
         """A stream for Monte Carlo that belongs to this moment. It spends none of the bandit's chance."""

@@ -60,10 +60,17 @@ COMMANDS = {
         "evaluate",
         "dither evaluate log.parquet --policy uniform --policy arm:3 --html report.html",
     ),
+    "plan": Command(
+        OWN + "planner",
+        "plan",
+        "dither plan --rate 0.05 --arms 10 --difference 0.01 | dither plan --from log/ --difference 0.01 --floor 0.1",
+    ),
     "explain": Command(OWN + "why", "explain", "dither explain offers.db 0192f1c2a3b4 --html why.html"),
+    "status": Command(OWN + "monitoring", "status", "dither status news.db --max-lag 5min"),
     "tune": Command(
         OWN + "tuning", "tune", "dither tune log.parquet 'LinFP:c=0.3|1|3,lam=0.1|1' --floor 0.05 --save tuned.npz"
     ),
+    "watch": Command(OWN + "watching", "watch", "dither watch news.db"),
 }
 
 GROUPS = {"results": "Check folders of results, and merge those of several machines."}  # first word of a name -> help

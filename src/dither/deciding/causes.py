@@ -75,28 +75,29 @@ def chosen(
     demands: Demands,
     shares: CoinShares,
     *,
-    own: np.ndarray | None,
+    by_policy: np.ndarray | None,
     drawn: Literal["z", "bonus"] | None,
     greedy: tuple[int, ...],
 ) -> Chosen:
     """What chose the arm of one request.
 
-    own : (K,) the shares that the policy itself gives to the arms, at what it drew where that is known; None: unknown
+    by_policy : (K,) the shares that the policy itself gives to the arms, at what it drew where that is known; None:
+        nothing tells them
     drawn : what has moved the arms, where it is known; None: a draw that is not kept
     """
     if np.count_nonzero(demands.possible) == 1:
         return Chosen(arm, "alone" if request.shape[-1] == 1 or demands.safe is None else "baseline", None, greedy)
     coins = _coins(demands)
     e = float(demands.moved(coins)[arm])
-    if own is None:
+    if by_policy is None:
         return Chosen(arm, "greedy" if arm in greedy else "draw", None if e else 0.0, greedy)
-    s = float(demands.rest) * float(demands.moved(own)[arm])
+    s = float(demands.rest) * float(demands.moved(by_policy)[arm])
     if e + s == 0:
         return Chosen(arm, "unknown", None, greedy)
     cause: Cause = drawn or "draw"
     if s == 0:
         cause = _coin(arm, request, demands, shares, coins)
-    elif own[arm] == 0:
+    elif by_policy[arm] == 0:
         cause = "baseline"
     elif arm in greedy:
         cause = "greedy"
@@ -109,10 +110,10 @@ def by_probability(arm: int, request: Request, demands: Demands, shares: CoinSha
         return Chosen(arm, "unknown", None if demands.uniform or demands.outright is not None else 0.0)
     coins = _coins(demands)
     left = float(p - coins[arm])
-    own = np.full(request.shape, np.nan)
-    own[arm] = 0.0 if left <= ROUNDING * p else left / float(demands.rest)
-    known = chosen(arm, request, demands, shares, own=own, drawn=None, greedy=())
-    return replace(known, cause="unknown") if known.cause == "draw" else known
+    by_policy = np.full(request.shape, np.nan)
+    by_policy[arm] = 0.0 if left <= ROUNDING * p else left / float(demands.rest)
+    told = chosen(arm, request, demands, shares, by_policy=by_policy, drawn=None, greedy=())
+    return replace(told, cause="unknown") if told.cause == "draw" else told
 
 
 def _coins(demands: Demands) -> np.ndarray:

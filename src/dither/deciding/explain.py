@@ -5,7 +5,7 @@ import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -161,55 +161,51 @@ def explain(
 
     Raises ValueError for a z that is no finite number.
     """
-    view, mask, model = now.view(request), request.mask, now.model
     if z is not None and (np.ndim(z) or not isinstance(z, numbers.Real) or not math.isfinite(z)):
         raise ValueError(f"z must be one finite number, got {z!r}; of a batch, explain one request at a time")
-    own = decision.propensities(view, mask=mask) if decision.exact(view) else None
-    p, se, kind = _probabilities(now, view, request, demands, own, aside)
+    view, z = now.view(request), None if z is None else float(z)
+    by_policy = decision.propensities(view, mask=request.mask) if decision.exact(view) else None
+    p, se, kind = _probabilities(now, view, request, demands, by_policy, aside)
     lines = decision.lines(view)
-    z = None if z is None else float(z)
     if lines is not None:
-        e = of_lines(lines, p=p, uniform=demands.uniform, z=z, mask=mask)
+        e = of_lines(lines, p=p, uniform=demands.uniform, z=z, mask=request.mask)
     else:
         e = _without_lines(now, view, request, p=p, uniform=demands.uniform, z=z)
-    mean = arrays.numpy(model.predict(now.state, request.X) if "predict" in model.abilities else e.m)
-    width = model.width(now.state, request.X) if "width" in model.abilities else np.full(request.shape, np.nan)
-    mean = mean if request.values is None else mean * request.values
-    greedy = tuple(np.flatnonzero(arrays.top(mean, mask=mask)).tolist())
+    e = replace(e, kind=kind, propensity_se=se, ids=request.ids, values=request.values, **_beliefs(now, request))
+    greedy = tuple(np.flatnonzero(arrays.top(np.where(np.isnan(e.mean), -np.inf, e.mean), mask=request.mask)).tolist())
+    unknown = _unknown(now, kind, drawn=bool(e.best) or arm is None)
     made_of = mean_parts.parts(now, request, fields)
-    odd: tuple[str, ...] = ()
     if made_of is None:
-        odd = (f"what the means are made of, as those of {_name(model)} are no sums over features",)
+        unknown += (f"what the means are made of, as those of {_name(now.model)} are no sums over features",)
     else:
-        made_of = _against(made_of, now, request, mean, _one(arm, e.best, greedy))
-    on = np.ones(request.shape, dtype=bool) if mask is None else mask
-    e = replace(
-        e,
-        mean=np.where(on, mean, np.nan),
-        width=np.where(on, arrays.numpy(width), np.nan),
-        kind=kind,
-        propensity_se=se,
-        ids=request.ids,
-        link=link(model).name,
-        values=request.values,
-        parts=made_of,
-        unknown=_unknown(now, kind, drawn=bool(e.best) or arm is None) + odd,
-    )
+        made_of = _against(made_of, now, request, e.mean, arm if arm is not None else (e.best or greedy)[0])
+    e = replace(e, parts=made_of, unknown=unknown)
     if arm is None:
         return e
-    drawn: Any = None
+    drawn: Literal["z", "bonus"] | None = None
     if e.best:
-        own = np.isin(np.arange(len(on)), e.best) / len(e.best)
+        by_policy = np.isin(np.arange(len(e.m)), e.best) / len(e.best)
         drawn = "bonus" if z is None else "z"
-    return replace(e, chosen=causes.chosen(arm, request, demands, shares, own=own, drawn=drawn, greedy=greedy))
+    chosen = causes.chosen(arm, request, demands, shares, by_policy=by_policy, drawn=drawn, greedy=greedy)
+    return replace(e, chosen=chosen)
+
+
+def _beliefs(now: Moment, request: Request) -> dict[str, Any]:
+    """What the model believes of the arms on offer."""
+    model, state, X = now.model, now.state, request.X
+    mean = arrays.numpy(model.predict(state, X) if "predict" in model.abilities else model.mean(state, X))
+    width = arrays.numpy(model.width(state, X)) if "width" in model.abilities else np.full(request.shape, np.nan)
+    mean = mean if request.values is None else mean * request.values
+    on = np.ones(request.shape, dtype=bool) if request.mask is None else request.mask
+    return {"mean": np.where(on, mean, np.nan), "width": np.where(on, width, np.nan), "link": link(model).name}
 
 
 def _probabilities(
-    now: Moment, view: Any, request: Request, demands: Demands, own: np.ndarray | None, aside: Aside | None
+    now: Moment, view: Any, request: Request, demands: Demands, by_policy: np.ndarray | None, aside: Aside | None
 ) -> tuple[np.ndarray, np.ndarray | None, Kind]:
     """Of all arms, with the demands: p, their standard errors or None, and their kind."""
-    if own is not None:
-        return demands.of(own), None, "exact"
+    if by_policy is not None:
+        return demands.of(by_policy), None, "exact"
     if aside is None:
         return np.full(request.shape, np.nan), None, "none"
     return one_arm.ONE.probabilities(now, view, request, demands, aside, DRAWS)
@@ -224,11 +220,6 @@ def _without_lines(now: Moment, view: Any, request: Request, *, p: np.ndarray, u
     tied = causes.best(now, view, request, z)
     best = () if tied is None else tuple(np.flatnonzero(tied).tolist())
     return Explanation(m, w, nothing, nothing, p, np.empty(0), None, uniform, z, best, nothing, nothing)
-
-
-def _one(arm: int | None, best: tuple[int, ...], greedy: tuple[int, ...]) -> int:
-    """The arm whose mean is compared with that of others."""
-    return arm if arm is not None else (best or greedy)[0]
 
 
 def _against(made_of: MeanParts, now: Moment, request: Request, mean: np.ndarray, arm: int) -> MeanParts:

@@ -26,7 +26,6 @@ class Request(NamedTuple):
     baseline: np.ndarray | None = None  # (...) int  position of the arm that is kept within a loss; None: there is none
     ids: tuple[str, ...] | None = None  # (K,) of the arms; None: positions are the arms
     context: Any = None  # as the user gave it, where it was encoded
-    records: Any = None  # of the arms, as this request brought them: (K,), or (B, K); None: it brought none
     version: int | None = None  # of the catalogue that encoded it
 
     @property

@@ -3,6 +3,20 @@
 from dither.features.arm_catalogue import Catalogue
 from dither.features.column_sizes import ColumnSizeWarning
 from dither.features.encoder import Features
-from dither.features.kinds import Category, Hashed, Numeric, Standard, Text, Words
+from dither.features.kinds import Category, Hashed, Hour, Numeric, Standard, Text, Weekday, Words
+from dither.features.slips import MisspeltWarning
 
-__all__ = ["Catalogue", "Category", "ColumnSizeWarning", "Features", "Hashed", "Numeric", "Standard", "Text", "Words"]
+__all__ = [
+    "Catalogue",
+    "Category",
+    "ColumnSizeWarning",
+    "Features",
+    "Hashed",
+    "Hour",
+    "MisspeltWarning",
+    "Numeric",
+    "Standard",
+    "Text",
+    "Weekday",
+    "Words",
+]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dither.base import errors, forks
-from dither.features import arm_ids, catalogue_events, declared, records, tokens, values
+from dither.features import arm_ids, catalogue_events, declared, records, slips, tokens, values
 from dither.features.arm_ids import id_text
 from dither.features.catalogue_events import ArmEvent, whole
 from dither.features.encoder import SAME, Features, checked
@@ -306,6 +306,12 @@ class Catalogue:
             before = vars(Catalogue._of(self.features, self._events[:version], self._field))
             self.__dict__ |= {name: before[name] for name in CHANGES}
 
+    def _empty(self, features: Features) -> None:
+        """As it was before its first event, with other features."""
+        begun = vars(Catalogue(features, id=self._field))
+        self.__dict__ |= {name: begun[name] for name in CHANGES}
+        self.features = features
+
     def _append(self, what: str, id: str, record: dict[str, Any] | None) -> int:
         self._happen(ArmEvent(self.version + 1, what, id, record), count=True)
         return self.version
@@ -364,16 +370,17 @@ class Catalogue:
         """All fields of an arm: those given, and else its own. Raises ValueError where none is a field of it."""
         before = self._records[id]
         if not fields.keys() & before.keys():
-            known = ", ".join(map(repr, before)) or "the features have none"
-            raise ValueError(f"the record for {id!r} has no field of an arm: {known}; got {list(fields)}")
+            cure = ", ".join(map(repr, before)) or "the features have none"
+            raise ValueError(f"the record for {id!r} has no field of an arm: {cure}; got {list(fields)}")
+        if fields.keys() - before.keys():
+            self.features.tell(slips.nearly(tuple(fields), tuple(before)), "arm")
         return before | fields
 
     def _plain(self, id: str, record: Any) -> dict[str, Any]:
         """The fields of an arm as JSON has them; the id stands for a field that is called like it."""
-        names = list(self.features.arm)
-        if self._field in names:
+        if self._field in self.features.arm:
             record = {self._field: id} | records.record(record, f"arm {id!r}")
-        return records.plain(record, names, what=f"arm {id!r}", absent=self.features.absent)
+        return self.features.arm_record(record, called=f"arm {id!r}")
 
     def _now(self) -> tuple[np.ndarray, tuple[str, ...]]:
         """The rows on offer, and their ids."""

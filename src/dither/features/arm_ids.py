@@ -39,6 +39,12 @@ def spelt(id: Any, among: Collection[str]) -> str:
     return form if form in among else next((one for one in among if tokens.nfc(one) == form), form)
 
 
+def with_ids(arms: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """The records of id -> record, in which the id stands for a field `id`, as in a catalogue. Raises as `id_texts`."""
+    pairs = zip(id_texts(arms), arms.values(), strict=True)
+    return [{"id": id} | records.record(one, f"arm {id!r}") for id, one in pairs]
+
+
 def brought(arms: Any) -> list[Any] | None:
     """What each arm of a request, or of B requests one after the other, brings beside its id; None: ids alone.
 

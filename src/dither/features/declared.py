@@ -82,9 +82,12 @@ def of_settings(settings: Mapping[str, Any]) -> Kind:
     return KINDS[settings["kind"]](**{name: value for name, value in _whole(settings).items() if name != "kind"})
 
 
-def format(sides: Mapping[str, Mapping[str, Kind]]) -> int:
+def format(sides: Mapping[str, Mapping[str, Kind]], absent: Any) -> int:
     """The number of the format that holds these fields: 1 where no setting is newer."""
-    return 1 + any(name in settings(kind) for kinds in sides.values() for kind in kinds.values() for name in BEFORE)
+    kinds = [kind for of_side in sides.values() for kind in of_side.values()]
+    if not isinstance(absent, str) or any(kind.takes_times for kind in kinds):
+        return 3
+    return 1 + any(name in settings(kind) for kind in kinds for name in BEFORE)
 
 
 def _whole(settings: Mapping[str, Any]) -> dict[str, Any]:

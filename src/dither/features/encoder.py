@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from dither.base import errors
-from dither.features import column_layout, counts, declared, records
+from dither.features import absences, column_layout, counts, declared, records, slips, values
 from dither.features.kind import Kind, Wrong
 
-FORMAT = 2  # 2: kinds may have a version of the rule for texts, and texts may be unsigned
+FORMAT = (
+    3  # 2: kinds may have a version of the rule for texts, and texts may be unsigned. 3: hours, and `absent` by field
+)
 SETTINGS = ("intercept", "form", "slots", "absent")  # besides the fields and the crosses
 FORMS = ("shared", "disjoint", "hybrid")
 CURES = {  # of a value that a rule refuses
@@ -40,8 +42,8 @@ class Features:
 
     Parameters
     ----------
-    context, arm : field -> its kind: "numeric", "standard", "category", "hashed", "text", "words", or one with
-        settings, such as `features.Numeric(mean=40, scale=15)`. A list of values is a category with these values
+    context, arm : field -> its kind: "numeric", "standard", "category", "hashed", "text", "words", "hour", "weekday",
+        or one with settings, such as `features.Numeric(mean=40, scale=15)`. A list of values is a category with these
     cross : pairs (or more) of fields whose products are columns: [("country", "topic")]; "all": each field of the
         context with each of the arm. A context that all arms share says only through a cross which arm is best, where
         the model is linear in X. None warns of that; () says that it is meant
@@ -49,7 +51,9 @@ class Features:
     form : "shared", "disjoint" (X is the context, for a bandit with `disjoint=` slots) or "hybrid" (a block of columns
         for each of `slots` arms, besides those that all arms share)
     slots : for the hybrid form, how many arms can have a block
-    absent : a field that a record does not have: "error", or "missing" (it counts as a missing value)
+    absent : a field that a record does not have: "error", or "missing" (it counts as a missing value). Or field -> what
+        stands for it: "error", "missing", "column" (a column says so), or a value of the field, which then stands for a
+        missing value too
 
     Numeric, standard, category and words without stated values must be fitted first: `fit` returns Features that are.
 
@@ -65,19 +69,21 @@ class Features:
         intercept: bool = True,
         form: str = "shared",
         slots: int | None = None,
-        absent: str = "error",
+        absent: str | Mapping[str, Any] = "error",
     ) -> None:
         errors.one_of("form", form, FORMS)
-        errors.one_of("absent", absent, records.ABSENT)
         errors.true_or_false("intercept", intercept)
-        self.context, self.arm = declared.fields("context", context), declared.fields("arm", arm)
-        self.intercept, self.form, self.absent = bool(intercept), form, absent
+        of_context, of_arm = declared.fields("context", context), declared.fields("arm", arm)
+        self.absent, self.optional, self._stands, kinds = absences.settled(absent, of_arm | of_context)
+        self.context, self.arm = ({name: kinds[name] for name in side} for side in (of_context, of_arm))
+        self.intercept, self.form = bool(intercept), form
         self.cross = declared.crosses(cross, self.context, self.arm)
         self.slots = declared.plain(slots)
         self._check(warn=cross is None)
         self.fitted = all(kind.fitted for kind in (*self.context.values(), *self.arm.values()))
         self._layout = self._laid_out()
         self._counts = counts.Counts()
+        self._told: set[str] = set()  # fields whose slips were told
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -144,7 +150,8 @@ class Features:
                 continue
             if data is None:
                 raise ValueError(f"fit needs {side}s, for {', '.join(map(repr, lacking))}: fit({side}s=[...])")
-            read = records.table(data, lacking, what=side, absent=self.absent)
+            read = records.table(data, lacking, what=side, optional=self.optional)
+            self.tell(read.slips, side)
             if read.single or not read.n:
                 raise ValueError(f"fit needs a list of {side}s or a frame of them; got {read.n}")
             for name, column in zip(lacking, read.fields, strict=True):
@@ -248,6 +255,43 @@ class Features:
             raise ValueError(f"features of the form {self.form!r} do not go with disjoint={slots}: {cure}")
         return list(self.columns)
 
+    def arm_record(self, arm: Any, *, called: str) -> dict[str, Any]:
+        """One arm's record as JSON holds it: texts, numbers, lists of texts, None. A slip of the pen is told.
+
+        called : how errors call the arm
+
+        Raises ValueError for a field that it lacks and may not lack, and for what no field can take.
+        """
+        read = records.table(arm, list(self.arm), what=called, optional=self.optional)
+        fields = records.plain(read, self.arm, what=called)
+        self.tell(read.slips, "arm")
+        return fields
+
+    def silent(self) -> "Features":
+        """The same Features, which warn of no slip of the pen: for records that were told when they came."""
+        again = Features.from_bytes(self.to_bytes())
+        again._told = {*again.context, *again.arm}
+        return again
+
+    def tell(self, near: Sequence[tuple[str, str]], what: str) -> None:
+        """Count fields that came under nearly their names as unknown values of theirs, and warn of each field once.
+
+        near : (field, what a record has in its place), as `slips.nearly` gives it
+        """
+        odd = [(name, other) for name, other in near if other not in self.context and other not in self.arm]
+        if not odd:
+            return
+        self._counts.add([("unknown", name, 1) for name, _ in odd])
+        for name, other in odd:
+            if name not in self._told:
+                self._told.add(name)
+                warnings.warn(
+                    f"a record of the {what} has no field {name!r}, and has {other!r}, which is not declared: was it a "
+                    f"slip of the pen? It is ignored, and counted in `unknown` of {name!r}. This is said once",
+                    slips.MisspeltWarning,
+                    stacklevel=4,
+                )
+
     def to_bytes(self) -> bytes:
         """Everything as JSON: equal Features have equal bytes. `from_bytes` reads it."""
         return declared.canonical(self.described)
@@ -255,7 +299,7 @@ class Features:
     @property
     def described(self) -> dict[str, Any]:
         """What `to_bytes` writes, as lists and dicts."""
-        number = declared.format(self._sides)
+        number = declared.format(self._sides, self.absent)
         return {"format": number, "fingerprint": self.fingerprint, "features": self.settings}
 
     @classmethod
@@ -368,7 +412,7 @@ class Features:
         if data is None and not kinds:
             read = records.FieldValues([], 1, True)
         else:
-            read = records.table(data, side.names, what=called or what, absent=self.absent)
+            read = records.table(data, side.names, what=called or what, optional=self.optional)
 
         def called_at(place: int) -> str:
             if read.single:
@@ -379,7 +423,10 @@ class Features:
         out[:, 0] = 1.0
         numbers = []
         for name, at, column in zip(side.names, side.places, read.fields, strict=True):
-            kind = kinds[name]
+            kind, stands = kinds[name], self._stands.get(name)
+            if stands is not None and (gone := [i for i, value in enumerate(column) if values.missing(value)]):
+                numbers.append(("missing", name, len(gone)))
+                column = [stands if values.missing(value) else value for value in column]
             try:
                 gaps = kind.write(column, out[:, at])
             except Wrong as reason:
@@ -401,6 +448,8 @@ class Features:
             out[:, at] = column_layout.outer([out[:, place] for place in product])
         if numbers and count:
             self._counts.add(numbers)
+        if read.slips and count:
+            self.tell(read.slips, what)
         return out[0] if read.single else out
 
     def _in_slots(self, out: np.ndarray, slots: Any) -> np.ndarray:

@@ -38,6 +38,7 @@ class Kind:
     name: ClassVar[str]  # in `KINDS`
     missing: str = "zero"  # one of `RULES`
     unknown: str = "zero"  # one of `RULES`
+    takes_times: ClassVar[bool] = False  # whether times are values, which files hold as texts
 
     def __post_init__(self) -> None:
         errors.one_of("unknown", self.unknown, RULES)

@@ -9,15 +9,14 @@ A field that the records do not have is not the same as a missing value: mostly 
 import dataclasses
 import numbers
 import sys
-from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dither.base import errors
-from dither.features import values
+from dither.features import slips, values
 
-ABSENT = ("error", "missing")
 TAKEN = "a dict, a dataclass, a named tuple, a list of these, or a data frame"
 
 
@@ -27,12 +26,16 @@ class FieldValues(NamedTuple):
     fields: list[list[Any]]  # the values of each field, (n,) each
     n: int
     single: bool  # whether it was one record, and not a list
+    slips: Sequence[tuple[str, str]] = ()  # of each record: a field that it lacks, and what it has nearly so
 
 
-def table(data: Any, names: Sequence[str], *, what: str, absent: str) -> FieldValues:
-    """The values of these fields. what : how errors call a record, "context" or "arm".
+def table(data: Any, names: Sequence[str], *, what: str, optional: Collection[str]) -> FieldValues:
+    """The values of these fields.
 
-    Raises TypeError for what is no record; ValueError for a field that is absent, unless absent is "missing".
+    what : how errors call a record, "context" or "arm"
+    optional : the fields that a record may lack, which are None then
+
+    Raises TypeError for what is no record; ValueError for another field that is absent.
     """
     single = type(data) is dict
     if single:
@@ -42,7 +45,7 @@ def table(data: Any, names: Sequence[str], *, what: str, absent: str) -> FieldVa
     else:
         data = listed(data)
         if (frame := data_frame(data)) is not None:
-            return _of_frame(frame, names, what, absent)
+            return _of_frame(frame, names, what, optional)
         one = named(data)
         single = one is not None
         if not single and not sequence(data):
@@ -53,9 +56,11 @@ def table(data: Any, names: Sequence[str], *, what: str, absent: str) -> FieldVa
     except KeyError:
         for i, fields_of in enumerate(records):
             for name in names:
-                if name not in fields_of and absent != "missing":
+                if name not in fields_of and name not in optional:
                     raise _absent(what if single else f"{what} {i}", name, list(fields_of)) from None
         fields = [[record.get(name) for record in records] for name in names]
+        near = [slip for fields_of in records for slip in slips.nearly(tuple(fields_of), tuple(names))]
+        return FieldValues(fields, len(records), single, near)
     return FieldValues(fields, len(records), single)
 
 
@@ -82,12 +87,17 @@ def several(data: Any) -> bool:
     return data_frame(data) is not None or (named(data) is None and sequence(data))
 
 
-def plain(one: Any, names: Sequence[str], *, what: str, absent: str) -> dict[str, Any]:
-    """One record as a dict that JSON can hold: texts, numbers, lists of texts, and None for missing values."""
-    read = table(one, names, what=what, absent=absent)
+def plain(read: FieldValues, kinds: Mapping[str, Any], *, what: str) -> dict[str, Any]:
+    """One record as a dict that JSON can hold: texts, numbers, lists of texts, and None for missing values.
+
+    read : of `table`, for the fields of kinds; kinds : field -> its kind, which may take times
+    """
     if not read.single:
         raise TypeError(f"{what} must be one record; got {read.n} of them")
-    return {name: _json(value[0], f"{name!r} of {what}") for name, value in zip(names, read.fields, strict=True)}
+    return {
+        name: as_json(value[0], f"{name!r} of {what}", kind.takes_times)
+        for (name, kind), value in zip(kinds.items(), read.fields, strict=True)
+    }
 
 
 def keyed(arms: Any, field: str) -> Iterable[tuple[Any, Any]]:
@@ -128,10 +138,15 @@ def named(one: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _json(value: Any, where: str) -> Any:
-    """A value as JSON has it, which encodes to the same. What no field can take is refused."""
+def as_json(value: Any, where: str, times: bool) -> Any:
+    """A value as JSON has it, which encodes to the same. What no field can take is refused.
+
+    times : whether a time is a value, which becomes its text
+    """
     if values.missing(value):
         return None
+    if times and not isinstance(value, str) and (time := values.time(value)) is not None:
+        return time.isoformat()
     try:
         if isinstance(value, str):
             return values.text(value)
@@ -146,13 +161,14 @@ def _json(value: Any, where: str) -> Any:
         raise ValueError(f"{where} {words}") from None
 
 
-def _of_frame(frame: Any, names: Sequence[str], what: str, absent: str) -> FieldValues:
+def _of_frame(frame: Any, names: Sequence[str], what: str, optional: Collection[str]) -> FieldValues:
     columns = list(frame.columns)
     for name in names:
-        if name not in columns and absent != "missing":
+        if name not in columns and name not in optional:
             raise _absent(f"the frame of {what}s", name, columns)
     n = len(frame)
-    return FieldValues([frame[name].to_list() if name in columns else [None] * n for name in names], n, False)
+    near = [*slips.nearly(tuple(columns), tuple(names))] * n
+    return FieldValues([frame[name].to_list() if name in columns else [None] * n for name in names], n, False, near)
 
 
 def _absent(what: str, name: str, names: Sequence[Any]) -> ValueError:
@@ -160,7 +176,7 @@ def _absent(what: str, name: str, names: Sequence[Any]) -> ValueError:
     like = f" (it has {near!r})" if near else ""
     return ValueError(
         f"{what} has no field {name!r}{like}: give None where the value is missing, or make Features with "
-        "absent='missing'"
+        f"absent={{{name!r}: 'missing'}}, or with a value that stands for it"
     )
 
 

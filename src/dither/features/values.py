@@ -3,11 +3,14 @@
 missing     None, NaN (of decimal too), and what pandas and NumPy have for them (NA, NaT)
 category    a text in the form NFC; a whole number as its digits, so that 3, 3.0 and "3" are one; True is "True"
 number      real numbers, Decimals, True (1) and False (0); a text such as "3" is no number
+time        a datetime, a date, a time of day, those of NumPy and pandas, and texts in the form ISO 8601
 words       a text, cut by the rule of `tokens`; or several texts in the form NFC, as they are
 
 The rules for texts have a number, `tokens.VERSION`. By the first one, texts were not brought to NFC.
 """
 
+import contextlib
+import datetime
 import decimal
 import math
 import numbers
@@ -58,7 +61,9 @@ def category(value: Any, version: int = tokens.VERSION) -> str:
     if real(value):
         x = number(value)
         return str(int(x)) if x == int(x) and abs(x) < _WHOLE else repr(x)
-    cure = ": write a time as a text, such as its day of the week" if hasattr(value, "isoformat") else ""
+    cure = (
+        ": write a time as a text, or let the field be an 'hour' or a 'weekday'" if hasattr(value, "isoformat") else ""
+    )
     raise Odd(f"must be a text, a number, True or False; got {value!r}{cure}")
 
 
@@ -74,6 +79,28 @@ def number(value: Any) -> float:
         raise Odd(f"must be finite and below {LARGEST:g}; got {x:g}")
     cure = ": turn it into a number first, or declare the field a category" if isinstance(value, str) else ""
     raise Odd(f"must be a number, got {value!r}{cure}")
+
+
+Time = datetime.datetime | datetime.date | datetime.time
+
+
+def time(value: Any) -> Time | None:
+    """A time as Python has it; None for what is none.
+
+    A text is one in the form ISO 8601, with what parts its numbers: "2026-11-30", "2026-11-30T18:05Z", "18:05". So a
+    number that came as a text is none.
+    """
+    if isinstance(value, (datetime.date, datetime.time)):  # a datetime is a date
+        return value
+    if isinstance(value, np.datetime64):
+        if np.datetime_data(value)[0] in ("Y", "M", "W", "D"):
+            return value.astype("datetime64[D]").item()
+        return value.astype("datetime64[us]").item()
+    if isinstance(value, str) and any(mark in value for mark in ":-"):
+        for form in (datetime.date, datetime.datetime, datetime.time):
+            with contextlib.suppress(ValueError):
+                return form.fromisoformat(text(value))
+    return None
 
 
 def words(value: Any, version: int = tokens.VERSION) -> list[str]:

@@ -24,6 +24,7 @@ VALUES = "values"  # of the arms on offer, where they were given
 MINIMUM = "minimum"  # of the arms on offer, where they were given
 BASELINE = "baseline"  # its position among the arms on offer, where the bandit keeps one
 SAFE = "safe"  # whether each arm on offer was safe
+FALLBACK = "fallback"  # True where the store could not be reached, and the fallback of the call was shown
 CATALOGUE = "catalogue"  # the version of the catalogue: `catalogue.at(version)` has the arms as they were
 
 

@@ -16,7 +16,7 @@ from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import errors
-from dither.live import course, settled, settling, turns
+from dither.live import course, other_features, settled, settling, turns
 from dither.live.course import Course
 from dither.live.learner import Learner
 from dither.live.taught import shadow_of
@@ -71,14 +71,34 @@ def happening(learner: Learner) -> Iterator[Any]:
         yield connection
 
 
-def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, author: str) -> None:
-    """Other settings, or another bandit, from now on; and other terms of rewards. `Live.change` says what is passed."""
+def change_features(
+    learner: Learner, new: Mapping[str, Any], features: Any, bandit: Bandit | None, *, author: str, **more: Any
+) -> None:
+    """Other features from now on. `Live.change` says what is passed; more : arms and carry"""
+    if features is None:
+        raise TypeError("arms= and carry= go with features=, the new ones: dither.Features(...)")
+    if new:
+        raise TypeError(f"features= is an event by itself: change {errors.listed(sorted(new))} by a call of its own")
+    with happening(learner) as connection:
+        now = ledgered(connection, learner)
+        about = dict(features=features, bandit=bandit, author=author)
+        other_features.change(connection, learner, now.first, now.way, **about, **more)
+
+
+def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, author: str) -> bool:
+    """Other settings, or another bandit, from now on; and other terms of rewards. `Live.change` says what is passed.
+
+    -> whether there is more than other terms
+    """
     terms = {name: value for name, value in new.items() if name in NewTerms.__annotations__}
     other = {name: value for name, value in new.items() if name not in terms}
     if not new and bandit is None:
         raise ValueError("say what changes, such as change(c=..., floor=..., budgets=..., default=...)")
     if bandit is not None and other.keys() - {BUDGETS}:
         raise TypeError(f"{errors.listed(sorted(other.keys() - {BUDGETS}))} and bandit=: a bandit has its settings")
+    if terms and len(terms) == len(new) and bandit is None:
+        learner.ledger.change(**terms)
+        return False
     with happening(learner) as connection:
         now = ledgered(connection, learner)
         details: dict[str, Any] = {"bandit": False, "learnt again": False, "settings": {}, "before": {}}
@@ -98,6 +118,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
             ledger_events.put(connection, learner.ledger.database, "change", details, author=author, data=data)
         if terms:
             reward_terms.change(connection, learner.ledger.database, terms)
+    return True
 
 
 def fits(connection: Any, learner: Learner, bandit: Bandit) -> bytes:
@@ -235,10 +256,12 @@ def roll_back(learner: Learner, batch: int, *, author: str) -> None:
         now = ledgered(connection, learner)
         if batch > now.last:
             raise ValueError(f"the ledger has {now.last} batches, and no batch {batch}: give one of them, or 0")
-        then = loaded(course.began(connection, course.at(now.events, batch)), learner)
+        way = course.at(now.events, batch)
+        then = loaded(course.began(connection, way), learner)
         reward_terms.learnable(connection, learner.ledger.database, adapting.adapted(then.model).support)
         details = {"batch": int(batch)}
         ledger_events.put(connection, learner.ledger.database, "rollback", details, author=author)
+        other_features.put_in_force(connection, way.features)
 
 
 def learn_again(learner: Learner, *, author: str) -> None:

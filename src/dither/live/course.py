@@ -10,7 +10,7 @@ ledger needs the events alone to know what to learn, and reads no state.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dither.log.database import keeping, ledger_events
+from dither.log.database import encodings, keeping, ledger_events
 from dither.log.database.ledger_events import BanditEvent
 from dither.log.database.lessons import Gaps
 
@@ -23,6 +23,7 @@ class Course(NamedTuple):
     first: int = 0  # the event whose bandit begins it; 0: the bandit with which the ledger began
     root: int = 0  # of the events whose bandits learn alike, and differ in how they decide, the first
     gaps: Gaps = ()  # batches that it has not learnt
+    features: int = 0  # the version of the features that make X for it (`log.database.encodings`)
 
     def leads(self, other: "Course", batch: int) -> bool:
         """Whether a state of this course, at a batch, is one on the way to later states of the other."""
@@ -60,7 +61,7 @@ def _changed(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) 
 def _promoted(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) -> Course:
     """The shadow has learnt all batches, or none where it did not learn."""
     gaps = () if event.details["learnt"] else _gap(1, event.batch)
-    return Course(event.number, event.number, gaps)
+    return Course(event.number, event.number, gaps, course.features)
 
 
 def _rolled_back(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) -> Course:
@@ -75,11 +76,17 @@ def _learnt_again(course: Course, event: BanditEvent, before: Sequence[BanditEve
     return course._replace(gaps=())
 
 
+def _encoded_anew(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) -> Course:
+    """Other features: what was learnt is learnt again, as these make X of it."""
+    return course._replace(first=event.number, root=event.number, features=event.number)
+
+
 KINDS: dict[str, Callable[[Course, BanditEvent, Sequence[BanditEvent]], Course]] = {
     "change": _changed,
     "promote": _promoted,
     "rollback": _rolled_back,
     "relearn": _learnt_again,
+    encodings.WHAT: _encoded_anew,
 }
 
 

@@ -6,6 +6,7 @@ So the state is `replay(batch)`, grown to the slots of the row, and `advance(tim
 
 import copy
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,16 +17,18 @@ import numpy as np
 from dither.bandit.bandit import Bandit
 from dither.base import errors
 from dither.deciding.decision import Choice
+from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.live import beside, kept_requests, requests, settled
+from dither.live import beside, kept_requests, repeats, requests, settled
 from dither.live.learner import Learner
 from dither.live.requests import Call
+from dither.live.shown import Shown, ShownMany
 from dither.live.taught import grow
 from dither.log import Ledger, acting, record, schema
 from dither.log.database.committing import Entering, Stale
 from dither.log.database.lessons import DecisionBasis
-from dither.log.record import Recorded, RecordedMany, Recorder
+from dither.log.record import Recorder
 
 STORED = ("all", "shown", "records")
 
@@ -36,22 +39,6 @@ class Begun(NamedTuple):
     time: datetime  # of the decision
     request: Request | None  # None where there is a catalogue
     changes: int  # the mark of what this process knew of the ledger, before it used any of it
-
-
-@dataclass(frozen=True)
-class Shown(Recorded):
-    """A decision that is in the ledger."""
-
-    arm: Any  # the id of the arm where ids were given, else its position
-    place: int = -1  # the position of the arm in the request; with disjoint slots its slot
-
-
-@dataclass(frozen=True)
-class ShownMany(RecordedMany):
-    """Decisions that are in the ledger."""
-
-    arm: Any  # (B,) as of `Shown`
-    place: Any = None  # (B,) as of `Shown`
 
 
 @dataclass(frozen=True)
@@ -174,6 +161,9 @@ class Decider:
         request = self._read(call)
         if request.columns is not None:
             columns = self._ledger.columns(request.columns)
+            if columns != request.columns and self.bandit.features is not None:  # which are others by now
+                self.follow()
+                raise Stale
             if columns != request.columns:  # another process was the first to name them
                 self.bandit.columns = columns
                 request = self._read(call)
@@ -190,33 +180,57 @@ class Decider:
     def request(self, begun: Begun, call: Call) -> Request:
         """The whole request. What was learnt is locked, since the bandit may grow and stands at the time from here."""
         self._stand(begun.time)
-        request = begun.request or requests.read(self.bandit, self.catalogue, call)
+        request = begun.request or self._of_catalogue(call)
+        if request.X.shape[-1] != self.bandit.dim:  # other features came since it was read
+            raise Stale
+        if call.fallback is not None:
+            requests.place(call.fallback, request, what="fallback")
         if call.values is None and call.minimum is None and call.baseline is None and self.bandit.baseline is None:
             return request
         return requests.demanding(self.bandit, self.catalogue, request, call)
+
+    def _of_catalogue(self, call: Call) -> Request:
+        """The request, where there is a catalogue."""
+        if self.catalogue is not None and self.catalogue.features.dim != self.bandit.dim:
+            raise Stale  # one of the two has other features already
+        return requests.read(self.bandit, self.catalogue, call)
 
     def choose(self, request: Request) -> Choice:
         """The choice: of the rule, where one acts."""
         return self.bandit.decide(request) if self.rule is None else self.rule.decide(request)
 
-    def entry(self, choice: Choice, call: Call, begun: Begun) -> Entering:
+    def fallen(self, call: Call) -> Entering:
+        """The fallback of a call, of which nothing was drawn. Its row says so: kind "none", and `fallback`."""
+        begun = self.begun(call)
+        with self._learner.lock:
+            request = self.request(begun, call)
+            shape = request.shape[:-1]
+            arm = requests.place(call.fallback, request, what="fallback")
+            drawn: tuple[Any, Any] = (arm, math.nan) if not shape else (np.full(shape, arm), np.full(shape, math.nan))
+            demands = Demands(request.shape, request.mask, math.nan)  # and no floor
+            return self.entry(Choice(request, demands, (*drawn, "none", None, None)), call, begun, fallback=True)
+
+    def entry(self, choice: Choice, call: Call, begun: Begun, *, fallback: bool = False) -> Entering:
         """The choice with its rows, and as a user gets it."""
-        extra = self._extra(choice, call.extra)
+        extra = self._extra(choice, call.extra, fallback)
         slots, (batch, mark) = self.bandit.slots is not None, self._learnt
-        rows = self._recorder.stored(choice, id=call.id, time=begun.time, extra=extra, slots=slots, batch=batch)
+        more: dict[str, Any] = {"id": call.id, "time": begun.time, "digest": repeats.digest(call.body)}
+        rows = self._recorder.stored(choice, extra=extra, slots=slots, batch=batch, **more)
         raw = kept_requests.kept(call, choice.request, self.catalogue) if self._kept.records else []
         named = [(row[0], data) for row, data in zip(rows, raw, strict=False)]  # none where X came as it is
-        return Entering(rows, DecisionBasis(batch, mark, begun.changes), _shown(choice, rows), named)
+        return Entering(rows, DecisionBasis(batch, mark, begun.changes), _shown(choice, rows, fallback), named)
 
-    def _extra(self, choice: Choice, extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    def _extra(self, choice: Choice, extra: Mapping[str, Any] | None, fallback: bool) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""
         request, columns = choice.request, _columns(choice)
         judged = self.bandit if self.rule is not None else self.shadow
-        if judged is not None:
+        if fallback:
+            columns[beside.FALLBACK] = True if request.single else [True] * request.size
+        elif judged is not None:
             grow(judged, self.bandit.slots)
             p, _, _ = judged.probabilities(request._replace(baseline=None))
             columns[beside.JUDGED] = _on_offer(p, request)
-        if judged is self.shadow and judged is not None:
+        if judged is self.shadow and judged is not None and not fallback:
             number = 0 if self._shadow_facts is None else self._shadow_facts.number
             columns[beside.SHADOW] = number if request.single else [number] * request.size
         taken = [name for name in extra or {} if name in columns]
@@ -241,14 +255,14 @@ class Decider:
         return slots
 
 
-def _shown(choice: Choice, rows: list[tuple[Any, ...]]) -> Shown | ShownMany:
+def _shown(choice: Choice, rows: list[tuple[Any, ...]], fallback: bool) -> Shown | ShownMany:
     """A choice as a user gets it, once its rows are in the ledger."""
     names, more = choice.request.ids, (choice.p, choice.kind, choice.se, choice.z, choice.learnt)
     if choice.request.single:
         place = int(choice.arm)
-        return Shown(place if names is None else names[place], *more, rows[0][0], place)
+        return Shown(place if names is None else names[place], *more, rows[0][0], place, fallback)
     arms = choice.arm if names is None else np.array([names[arm] for arm in choice.arm])
-    return ShownMany(arms, *more, tuple(row[0] for row in rows), choice.arm)
+    return ShownMany(arms, *more, tuple(row[0] for row in rows), choice.arm, fallback)
 
 
 @functools.cache

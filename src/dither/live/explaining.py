@@ -33,7 +33,7 @@ AGREED = 1e-4  # the probability that was stored and that of the state agree to 
 _NOTHING = np.empty(0)
 
 
-class Moment(NamedTuple):
+class PastMoment(NamedTuple):
     """What a ledger says of the moment of a decision."""
 
     bandit: Bandit | None  # as it was; None: that is not known
@@ -89,31 +89,35 @@ def _ruled(decided: DecisionRow) -> bool:
 # The moment
 
 
-def _moment(connection: Any, decided: DecisionRow, load: dict[str, Any]) -> Moment:
+def _moment(connection: Any, decided: DecisionRow, load: dict[str, Any]) -> PastMoment:
     row, extra = decided.row, decided.extra
     facts = None if row.batch is None else one_decision.batch_facts(connection, row.batch)
     mark, arithmetic = (None, None) if facts is None else (f"{facts.mark:016x}", facts.arithmetic)
     versions = {"dither": row.version, "preset": row.preset, "policy": row.policy, "batch": row.batch}
     versions |= {"mark": mark, "arithmetic": arithmetic}
-    versions |= {name: extra.get(name) for name in (beside.CATALOGUE, beside.SHADOW)} | {"features": None}
-    nothing = Moment(None, (), False, versions, ())
+    versions |= {name: extra.get(name) for name in (beside.CATALOGUE, beside.SHADOW)} | {
+        "features": None,
+        "event": None,
+    }
+    nothing = PastMoment(None, (), False, versions, ())
     if decided.erased:
         return nothing._replace(unknown=("what it was decided from, as its data was erased",))
     odd = _budgets(connection, decided)
     if row.batch is None:
         return nothing._replace(unknown=(*odd, "what the bandit had learnt, as the row names no batch"))
     try:
-        state = past.state(connection, row.batch, load)
+        state, event = past.state(connection, row.batch, load)
         bandit = _then(connection, state.bandit, decided)
     except Exception as reason:  # the row is of another ledger, or a class of the user's is not there
         return nothing._replace(unknown=(*odd, f"what the bandit had learnt ({in_words(reason)})"))
+    versions["event"] = None if event is None else event.number
     if bandit.features is not None:
         versions["features"] = bandit.features.fingerprint
     if state.otherwise is not None:
         batches = " to ".join(map(str, dict.fromkeys(state.otherwise)))
         odd += (f"the last digits, as another arithmetic has taught batches of {batches}",)
     forgotten = one_decision.erased_since(connection, row.batch, row.time)
-    return Moment(bandit, one_decision.slots(connection), forgotten, versions, odd)
+    return PastMoment(bandit, one_decision.slots(connection), forgotten, versions, odd)
 
 
 def _then(connection: Any, bandit: Bandit, decided: DecisionRow) -> Bandit:
@@ -249,7 +253,9 @@ def _of_rule(answer: Explanation, decided: DecisionRow) -> Explanation:
 # Whether it is the state that decided
 
 
-def _compared(answer: Explanation, decided: DecisionRow, moment: Moment) -> tuple[Explanation | None, tuple[str, ...]]:
+def _compared(
+    answer: Explanation, decided: DecisionRow, moment: PastMoment
+) -> tuple[Explanation | None, tuple[str, ...]]:
     """The explanation where it is one of the state that decided, else None; and what is not known."""
     row, agrees = decided.row, _agrees(answer, decided)
     if agrees is None and not _ruled(decided) and moment.bandit is not None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dither.deciding.request import Request
 from dither.features import Catalogue, Features, raw_records, records
-from dither.features.arm_ids import spelt
+from dither.features.arm_ids import spelt, with_ids
 from dither.features.raw_records import RawRequest
 from dither.live.requests import Call
 
@@ -50,8 +50,8 @@ def _each(arms: Any, n: int) -> list[Any]:
     """The records of the arms of each of n requests; None: there are none, in the disjoint form."""
     if arms is None:
         return [None] * n
-    if isinstance(arms, Mapping):  # with ids
-        arms = list(arms.values())
+    if isinstance(arms, Mapping):
+        arms = with_ids(arms)
     if records.sequence(arms) and len(arms) and records.several(arms[0]):
         return [raw_records.listed(one) for one in arms]
     return [raw_records.listed(arms)] * n

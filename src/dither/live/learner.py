@@ -12,6 +12,7 @@ A model that raises, a snapshot that cannot be written or read: such a fault is 
 growing pauses. What was learnt stays at the last good batch, and decisions go on from there.
 """
 
+import functools
 import hashlib
 import os
 import threading
@@ -28,13 +29,15 @@ from dither.live import course
 from dither.live.course import BEGAN, Course
 from dither.live.taught import LearningError, Taught, shadow_of
 from dither.log import Ledger
-from dither.log.database import keeping, ledger_events, lessons
+from dither.log.database import days, keeping, ledger_events, lessons
 from dither.log.troubles import Pause, in_words
 
 _NOTHING = lessons.Changes(0, 0, 0, 0)
 NEVER = float("inf")
 BESIDE = "background"  # of `learn=`
 SNAPSHOTS = 3  # that are kept
+SUM_SECONDS, SUM_ROWS = 1.0, 500  # seconds after which the learner adds up what is new by day; rows it adds at once
+SUM_AT_CLOSE = 20_000  # rows
 SWEEP = 0.1  # seconds after which the learner looks for rewards that other processes have written
 
 
@@ -64,6 +67,8 @@ class Learner:
     the lock, and follows what stands.
     """
 
+    sum_seconds = SUM_SECONDS
+
     def __init__(self, ledger: Ledger, pace: Pace, load: dict[str, Any]) -> None:
         """load : what `from_bytes` needs for the user's classes."""
         self.ledger, self.pace, self.load = ledger, pace, load
@@ -74,9 +79,13 @@ class Learner:
         self.lock = threading.RLock()
         with self.ledger.database.reading() as connection:
             self.stands, self._changes = Taught(connection, self.load), _NOTHING
-        self._origin = _digest(self.stands.first)  # of what the ledger began with
+            self._origin = _digest(self.stands.first)  # of what the ledger began with
+            way = course.at(ledger_events.every(connection), lessons.last(connection))
+            if way.features:  # whoever opens the ledger passes a bandit and a catalogue with those of now
+                self.stands.begin(connection, way)
         self._erasure: tuple[Any, ...] | None = None  # the last one
         self._learning, self._keeping, self._resting = Pause(), Pause(), Pause()  # of what failed, of all
+        self._summing, self._sums_due = Pause(), time.monotonic() + self.sum_seconds
         self._unreadable: set[int] = set()  # batches of snapshots that could not be read
         bandit = self.stands.bandit
         self._sizes = ColumnSizes(bandit.dim) if bandit.unscaled else None  # of the first rows, as in the bandit
@@ -171,7 +180,7 @@ class Learner:
             mark = lessons.number(connection, self.ledger.database, self._lease.fence, self._number, rows, grown)
             if more and lessons.corrected(connection, self.stands.batch, self._number) is not None:
                 self._behind = True  # what was learnt is another state now
-            elif more:
+            elif more or self.stands.encoder(connection, self.stands.course.features) is not None:
                 self._next = self.stands.lesson(connection, self._number, upto=self._number)
             else:
                 self._next = lessons.of_rows(self._number, taught, dim, slots is not None, grown, mark)
@@ -205,6 +214,8 @@ class Learner:
         new = 0 if self._lease is None else self.stands.batch - self._kept
         if new > 0 and now >= self._keeping.until and (new >= batches or now - self._kept_at >= seconds):
             self.attempt("snapshot", self.keep, self._keeping)
+        if self._lease is not None and now >= self._sums_due and self._summing.over:
+            self.attempt("sums", self.sum, self._summing)
         if self._resting.until > -NEVER:
             self._resting.passed()
         self._plan()
@@ -264,6 +275,8 @@ class Learner:
             self.due = min(self.due, max(self._kept_at + self.pace.snapshot_seconds, self._keeping.until))
         if self._lease is not None and self._learning.until > -NEVER:
             self.due = min(self.due, self._learning.until)
+        if self._lease is not None:
+            self.due = min(self.due, max(self._sums_due, self._summing.until))
         self.due = max(self.due, self._resting.until)
 
     # What `Live` calls
@@ -380,8 +393,10 @@ class Learner:
             )
         erasure, facts = lessons.erasure(connection, changes.erased), shadow_of(connection)
         anew, self._erasure = anew or erasure != self._erasure, erasure
-        if anew or facts != self.stands.shadow_facts:
+        if anew:
             self.stands.take(facts)
+        elif facts != self.stands.shadow_facts:
+            self.stands.replace_shadow(facts)
         return anew
 
     def _tell_of_another(self) -> None:
@@ -436,7 +451,7 @@ class Learner:
         So it is where an event has made another course of it.
         """
         way = course.at(ledger_events.every(connection), to)
-        if not self.stands.course.leads(way, self.stands.batch):
+        if not self.stands.course.leads(way, self.stands.batch) and not self.stands.promoted(connection, way):
             self._back_to(connection, to, way)
         while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
             self._back_to(connection, first - 1, way)
@@ -478,10 +493,24 @@ class Learner:
         self._said()
         self._kept, self._kept_at = batch, time.monotonic()
 
+    def sum(self, most: int = SUM_ROWS) -> None:
+        """Add what is new to the sums by day (`log.database.days`), where this process may. No call waits for the disk.
+
+        most : of the decisions, and of the events
+        """
+        home, more = self.ledger.database, False
+        with self.ledger.turn, home.writing(later=True) as connection:
+            if self._lease is None or lessons.check(connection, home, self._lease, self.stands.batch) is None:
+                self._lease = None
+                return
+            more = days.keep(connection, home, most=most)
+        self._sums_due = time.monotonic() + self.sum_seconds / (5 if more else 1)
+
     def close(self) -> None:
         """Write what was learnt, and let another process learn."""
         if not self.holds or self._lease is None:
             return
+        self.attempt("sums", functools.partial(self.sum, SUM_AT_CLOSE))
         if self.stands.batch > self._kept:
             self.attempt("snapshot", self.keep)  # by whoever opens the ledger
         if self._lease is not None:

@@ -11,8 +11,8 @@ from dither.deciding import inputs
 from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.features.arm_ids import id_texts, spelt
-from dither.features.records import listed, record
+from dither.features.arm_ids import id_texts, spelt, with_ids
+from dither.features.records import listed
 from dither.live import taught
 from dither.log.record import ids
 
@@ -30,6 +30,9 @@ class Call(NamedTuple):
     id: Any = None
     time: Any = None
     extra: Mapping[str, Any] | None = None
+    body: Any = None  # bytes or a text
+    fallback: Any = None  # an arm
+    fallen: bool = False  # whether the fallback was shown, and nothing is drawn
 
 
 def called(context: Any, arms: Any, *more: Any) -> Call:
@@ -54,40 +57,31 @@ def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:
         return request._replace(ids=None if arms is None else ids(arms, request.shape[-1]))
     if catalogue is not None:
         return _of_catalogue(bandit, catalogue, call)._replace(context=context)
-    names, each = None, listed(arms)
-    if isinstance(arms, Mapping):
-        names = id_texts(arms)
-        each = [_with_id(name, one, bandit.features) for name, one in zip(names, arms.values(), strict=True)]
-    X = bandit.features.encode(context, each)  # type: ignore[union-attr]
-    return bandit.read(X, call.mask)._replace(ids=names, context=context, records=each)
-
-
-def _with_id(id: str, one: Any, features: Any) -> dict[str, Any]:
-    """The record of an arm, where the id stands for a field that is called so (as in `Catalogue`)."""
-    fields = record(one, f"arm {id!r}")
-    return {"id": id} | fields if "id" in features.arm else fields
+    named = isinstance(arms, Mapping)
+    X = bandit.features.encode(context, with_ids(arms) if named else arms)  # type: ignore[union-attr]
+    return bandit.read(X, call.mask)._replace(ids=id_texts(arms) if named else None, context=context)
 
 
 def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
     """The request of a context, and of arms that the catalogue has."""
     arms, mask = None if call.arms is None else id_texts(call.arms), call.mask
-    brought = list(call.arms.values()) if isinstance(call.arms, Mapping) else None
     with catalogue._lock:  # the version is that of the arms
         version = catalogue.version
         if arms is not None and catalogue._before:
             arms = tuple(map(catalogue._spelt, arms))
-        with_records = arms if arms is None or brought is None else dict(zip(arms, brought, strict=True))
+        asked: Any = arms  # with the records that the request brings
+        if arms is not None and isinstance(call.arms, Mapping):
+            asked = dict(zip(arms, call.arms.values(), strict=True))
         if catalogue.features.form == "disjoint":
             taught.grow(bandit, catalogue.slots)
             offered = catalogue.mask(arms, slots=bandit.slots)
             names = (*catalogue.everything, *map(str, range(catalogue.slots, bandit.slots or 0)))
             if mask is not None:
                 offered = offered & inputs.offered(mask, shape=_slots(mask, offered))
-            x = catalogue.encode(call.context, with_records)
-            return bandit.read(x, offered)._replace(ids=names, version=version)
+            return bandit.read(catalogue.encode(call.context, asked), offered)._replace(ids=names, version=version)
         names = catalogue.ids if arms is None else arms
-        X = catalogue.encode(call.context, names if with_records is None else with_records)
-        return bandit.read(X, mask)._replace(ids=names, version=version, records=brought)
+        X = catalogue.encode(call.context, names if asked is None else asked)
+        return bandit.read(X, mask)._replace(ids=names, version=version)
 
 
 def demanding(bandit: Bandit, catalogue: Catalogue | None, request: Request, call: Call) -> Request:
@@ -129,6 +123,19 @@ def position(arm: Any, names: tuple[str, ...] | None) -> Any:
     if arm not in (names or ()):
         raise ValueError(f"the baseline {arm!r} must be among the arms of every request: {list(names or ())}")
     return (names or ()).index(arm)
+
+
+def place(arm: Any, request: Request, *, what: str) -> int:
+    """The position of an arm of a request, by its id, or by its position where the arms have no ids.
+
+    Raises ValueError where it is not on offer in each of the requests. what : the argument, for the error
+    """
+    names = request.ids if request.ids is not None else tuple(map(str, range(request.shape[-1])))
+    name = str(arm) if request.ids is None else spelt(arm, names)
+    at = names.index(name) if name in names and not isinstance(arm, bool) else None
+    if at is None or (request.mask is not None and not np.all(request.mask[..., at])):
+        raise ValueError(f"{what} must be an arm that is on offer, one of {errors.listed(names)}; got {arm!r}")
+    return at
 
 
 def _slots(mask: Any, offered: np.ndarray) -> tuple[int, ...]:

@@ -11,13 +11,17 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.explain import Explanation
-from dither.features import Catalogue
+from dither.features import Catalogue, Features
 from dither.live import arithmetic, changing, explaining, opening, requests, settling, turns
+from dither.live import status as stands
 from dither.live.awaiting import Desk
 from dither.live.background import Background
-from dither.live.deciding import Kept, Shown, ShownMany
+from dither.live.deciding import Kept
+from dither.live.fallbacks import Fallbacks
 from dither.live.learner import BESIDE, Pace
+from dither.live.new_settings import NewSettings
 from dither.live.requests import Call
+from dither.live.shown import Shown, ShownMany
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
 from dither.log.database import ledger_events, lessons
@@ -25,26 +29,11 @@ from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.database.ledger_events import BanditEvent
 from dither.log.reward_rules import Answer, Many
-from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
 
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
-
-
-class NewSettings(NewTerms, total=False):
-    """What may be passed where settings change; what is left out stays as it is."""
-
-    c: Any
-    sigma: Any
-    floor: float
-    monte_carlo: int
-    lam: Any
-    discount: Any
-    half_life: Any
-    window: Any
-    budgets: Mapping[Any, Any]
 
 
 class Details(Wishes, total=False):
@@ -54,6 +43,8 @@ class Details(Wishes, total=False):
     id: Any
     time: datetime | str | float | None
     extra: Mapping[str, Any] | None
+    body: bytes | str | None
+    fallback: Any
 
 
 if TYPE_CHECKING:
@@ -105,6 +96,7 @@ class Live:
         bandit can learn, which is what None means: 0 to 1 with the logit link, no limits with the identity
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
+    fallback_rows : how many decisions wait in memory while the store cannot be reached, where calls have a `fallback=`
     refresh_seconds : how often a process that does not learn looks for a snapshot. Changes of arms, shadow and budgets
         are seen by its next decision
     known, model : as for `dither.load`, where the bandit is made of classes of your own
@@ -140,6 +132,7 @@ class Live:
         snapshot_batches: int = 1000,
         snapshot_seconds: float = 1.0,
         refresh_seconds: float = 1.0,
+        fallback_rows: int = 10_000,
         known: tuple[type, ...] = (),
         model: Any = None,
     ) -> None:
@@ -152,7 +145,6 @@ class Live:
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
-        self._load: dict[str, Any] = load
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
@@ -171,6 +163,7 @@ class Live:
             self._learner, self._keeper, self._decider, self._turns = opening.opened(
                 self.ledger, agreed, others=beside, kept=kept, load=load
             )
+            self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
             self._anew()
         except BaseException:
             database.close()
@@ -228,6 +221,8 @@ class Live:
         id: Any = None,
         time: Any = None,
         extra: Mapping[str, Any] | None = None,
+        body: bytes | str | None = None,
+        fallback: Any = None,
     ) -> Shown | ShownMany:
         """Choose an arm, and store the decision before it is returned.
 
@@ -241,15 +236,23 @@ class Live:
             `baseline`, and which arms were safe in `safe`
         costs : (K,), (B, K), or id -> what a show costs of the budgets of the arm; None: 1
         mask, id, time, extra : as for `log.Log.decide`
+        body : with `id`, what is asked for as bytes or a text, such as the body of a request. The same id with the same
+            body is answered as it was before, by any process; with another body it is refused (`OtherRequest`)
+        fallback : the arm that is shown where the store cannot be reached, by its id or position. The decision then has
+            `fallback` True and no propensity, waits in memory, and is stored when the store is back
 
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return _given(self._answered([call])[0])
 
     def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
-        """The answer to each, or its error: what was shown, or what became of rewards. All are stored together.
+        """The answer to each, or its error: what was shown, or what became of rewards."""
+        return self._fallbacks.answered(asked)
+
+    def _stored(self, asked: list[Call | Rewarding]) -> list[Any]:
+        """What the ledger answers to each, or its error. All are stored together.
 
         Where the ledger is not the one that this process knows, a decision is made again: nothing of it is stored, and
         nobody has seen it.
@@ -280,6 +283,8 @@ class Live:
         try:
             if isinstance(asked, Rewarding):
                 return QueuedRequest(asked)
+            if asked.fallen:
+                return QueuedRequest(self._decider.fallen(asked))
             if self._turns.needed:
                 return QueuedRequest(self._turns.task(asked))
             if asked.costs is not None:
@@ -351,6 +356,8 @@ class Live:
         id: Any = None,
         time: Any = None,
         extra: Mapping[str, Any] | None = None,
+        body: bytes | str | None = None,
+        fallback: Any = None,
     ) -> Shown | ShownMany:
         """`choose` for an event loop: the same arguments and answers. The loop goes on meanwhile.
 
@@ -361,7 +368,7 @@ class Live:
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
         have to know which it was.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra)
+        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return await self._desk.ask(call)
 
     @overload
@@ -400,6 +407,7 @@ class Live:
 
     def learn(self) -> int:
         """Learn all that waits, where this process may; -> how many batches. `reward` does so by itself."""
+        self._fallbacks.store()
         batches = self._learner.learn()
         self._hear()
         self._learner.warn(stacklevel=2)
@@ -414,13 +422,26 @@ class Live:
         self._learner.attempt("learning", self.learn)
         return unpaid
 
-    def change(self, *, bandit: Bandit | None = None, author: str | None = None, **new: Unpack[NewSettings]) -> None:
+    def change(
+        self,
+        *,
+        bandit: Bandit | None = None,
+        features: Features | None = None,
+        arms: Mapping[Any, Any] | None = None,
+        carry: bool = False,
+        author: str | None = None,
+        **new: Unpack[NewSettings],
+    ) -> None:
         """Let other settings hold for the decisions from now on, in all processes: an event of the ledger.
 
         new : what is left out stays as it is. Settings of the policy and of the model, by the names that the algorithm
             has for them, such as c, sigma and discount; floor and monte_carlo; budgets, all of them; and the terms of
             rewards: horizon, default, late and reward_range (`log.Ledger.change`)
         bandit : another bandit for the same X, in the place of single settings: any policy, any model
+        features : other features, in the place of those that make X: a call of its own, without `new`. With `bandit`,
+            one that has them; without, the settings of the bandit stay
+        arms : with features, and a catalogue: id -> record, the fields that the arms had not until now
+        carry : with features: whether a decision whose records they refuse is learnt as one without records
         author : who changes it; None: the user of this process
 
         What changes the policy, the floor or monte_carlo keeps what was learnt. What changes the model is learnt again:
@@ -428,14 +449,23 @@ class Live:
         bandit= that has learnt rewards by itself begins with these, and learns those of the ledger again. The ledger
         learns nothing again where bandit= has learnt nothing and has the same model.
 
+        With other features all is learnt again: x is encoded anew from the records of the decision (`store="records"`).
+        Without records, the columns that mean the same are carried over, and the others are 0; a row of which no column
+        but that of ones is carried over is left out. The event counts them, as `details["rows"]`. So it is with rewards
+        that come later for earlier decisions. The catalogue has the new features too. A shadow ends: give it anew.
+
         A decision made after this returned knows of it, in this process and in all others. Those before keep what they
         were made with: `replay(row.learnt)` is the bandit of each row. Other terms alone are no batch.
 
         Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
         cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
-        changing.change(self._learner, new, bandit, author=changing.author(author))
-        self._changed()
+        who = changing.author(author)
+        if features is not None or arms is not None or carry:
+            changing.change_features(self._learner, new, features, bandit, arms=arms, carry=carry, author=who)
+            self._changed()
+        elif changing.change(self._learner, new, bandit, author=who):
+            self._changed()
 
     def promote(self, *, keep: bool = False, author: str | None = None) -> None:
         """Let the shadow act, with what it has learnt: an event of the ledger. It is the bandit then.
@@ -489,6 +519,7 @@ class Live:
 
     def erase(self, ids: Iterable[Any] | None = None, **where: Any) -> int:
         """Erase the data of some decisions (`log.Ledger.erase`). The bandit is made again from all others."""
+        self._fallbacks.store()
         erased = self.ledger.erase(ids, **where)
         self._changed()
         # what a baseline's rounds add up to, without those that were erased
@@ -553,13 +584,20 @@ class Live:
         self._changed()
 
     def read(
-        self, *, rewards: str | None = None, since: Any = None, until: Any = None, records: bool = False
+        self,
+        *,
+        rewards: str | None = None,
+        since: Any = None,
+        until: Any = None,
+        records: bool = False,
+        features: str = "now",
     ) -> Logged:
         """The log, ready for `dither.ope`, or its decisions from one time on and before another (`log.Ledger.read`).
 
         records : whether it has the contexts and the records of arms that are kept, as `raw_context` and `raw_arms`
+        features : where they were changed, "now": all rows have X by those of now; "then": each by those that made it
         """
-        return self.ledger.read(rewards=rewards, since=since, until=until, records=records)
+        return self.ledger.read(rewards=rewards, since=since, until=until, records=records, features=features)
 
     def to_bytes(self, of: str = "bandit") -> bytes:
         """What was learnt, as `Bandit.to_bytes`. It is a function of the ledger: equal where the same was learnt.
@@ -606,7 +644,7 @@ class Live:
 
         Raises LookupError for an id that no decision has.
         """
-        return explaining.explained(self.ledger, id, **self._load)
+        return explaining.explained(self.ledger, id, **self._learner.load)
 
     @property
     def batch(self) -> int:
@@ -623,14 +661,24 @@ class Live:
         """How many rewards the model refused in this process."""
         return self._learner.refused
 
+    def status(self, *, since: Any = None, limits: stands.Limits | None = None) -> stands.Status:
+        """How the ledger stands, with what this process knows; `dither status HOME` says the same without that.
+
+        since : a time: the days from its day on; None: all days
+        limits : what is a warning (`live.status.Limits`); None: the defaults
+        """
+        return stands.of(self.ledger, since=since, limits=limits or stands.Limits(), known=stands.known_to(self))
+
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
+        self._fallbacks.store()
         self.ledger.flush()
 
     def close(self) -> None:
         """Write a snapshot, let another process learn, and close the ledger."""
         try:
             if not self.ledger.closed:
+                self._fallbacks.close()
                 if self._background is not None:
                     self._background.close()
                     self._learner.beside()
@@ -671,6 +719,7 @@ class Live:
         """In the child of a fork: locks of its own, and draws of its own."""
         self._refreshing = threading.Lock()
         self._desk.begin()
+        self._fallbacks.begin()
         if self._background is not None:
             self._background.begin()
         if self._decider.rule is not None:

@@ -10,7 +10,7 @@ from dither.live.course import BEGAN
 from dither.live.learner import Learner
 from dither.live.taught import SHADOW, shadow_of
 from dither.log import Ledger, reward_rules
-from dither.log.database import keeping, ledger_events, lessons, reward_terms
+from dither.log.database import encodings, keeping, ledger_events, lessons, reward_terms
 
 
 class Settled(NamedTuple):
@@ -119,6 +119,7 @@ def put_shadow(connection: Any, judged: Bandit | None, *, learns: bool) -> None:
         named(connection, judged, whose="the shadow")
     number = shadow_of(connection).number + 1
     about = {"number": number, "learns": learns, "model": None if judged is None else repr(judged.model)}
+    about["features"] = encodings.in_force(connection)
     keeping.put(connection, SHADOW, about, None if judged is None else judged.to_bytes())
     lessons.changed(connection, shadow=number)
 

@@ -25,6 +25,7 @@ class CatalogueKeeper:
         """learner : gives new arms their slots."""
         self.ledger, self.catalogue, self._learner = ledger, catalogue, learner
         self._latest = arm_events.NONE  # the last event of the ledger that the catalogue has
+        self._encoded_by = catalogue.features.fingerprint
         self._written: arm_events.Latest | None = None  # what a transaction has put, which is not committed yet
         other = None if catalogue._keeper is None else catalogue._keeper()
         if isinstance(other, CatalogueKeeper) and not other.ledger.closed:
@@ -66,7 +67,7 @@ class CatalogueKeeper:
         """One transaction, in which no other process changes the catalogue."""
         with self.ledger.holding() as connection:
             lessons.hold(connection)
-            self._take(self._newer(connection))
+            self._take(*self._newer(connection))
             yield lambda events: self._put(connection, events)
 
     def kept(self) -> None:
@@ -80,26 +81,31 @@ class CatalogueKeeper:
         with self.ledger.turn, self.catalogue._lock:  # in this order, and none of the two while events are read
             with self.ledger.database.reading() as connection:
                 newer = self._newer(connection)
-            self._take(newer)
+            self._take(*newer)
 
-    def _newer(self, connection: Any) -> arm_events.Newer:
-        """The events of others that the catalogue lacks."""
+    def _newer(self, connection: Any) -> tuple[arm_events.Newer, Features | None]:
+        """The events of others that the catalogue lacks, and other features, with which it has all of them anew."""
+        stored = keeping.settings(connection)[KEPT]["features"]
+        if stored["fingerprint"] != self._encoded_by:
+            return arm_events.since(connection), Features.of_description(stored)
         version = self._latest.version
         event = self.catalogue._events[version - 1] if version else None
-        return arm_events.since(connection, self._latest, event)
+        return arm_events.since(connection, self._latest, event), None
 
-    def _take(self, newer: arm_events.Newer) -> None:
+    def _take(self, newer: arm_events.Newer, features: Features | None) -> None:
         """Take in events of others. Where the ledger has another history, the catalogue has that one from now on."""
         with self.catalogue._lock:
-            before = self.catalogue.events
-            if newer.other:
-                self.catalogue._back_to(0)
+            before = self.catalogue.events, self.catalogue.features
+            if newer.other or features is not None:
+                self.catalogue._empty(features or self.catalogue.features)
             try:
                 self.catalogue._extended(newer.events)
             except BaseException:
-                self.catalogue._extended(before)  # which it has, unless it was taken back
+                if features is not None:
+                    self.catalogue._empty(before[1])
+                self.catalogue._extended(before[0])  # which it has, unless it was taken back
                 raise
-            self._latest = newer.latest
+            self._latest, self._encoded_by = newer.latest, self.catalogue.features.fingerprint
 
     def _put(self, connection: Any, events: Sequence[ArmEvent]) -> None:
         self._learner.stands.room(self.slots)

@@ -17,6 +17,7 @@ one again in every replay. Whatever else a model raises tells nothing of the rew
 passed over for it: what was learnt stays at the batch before.
 """
 
+import copy
 from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
@@ -25,7 +26,8 @@ from dither.base import compiled
 from dither.live import course
 from dither.live.course import Course
 from dither.log import teaching, troubles
-from dither.log.database import keeping, lessons
+from dither.log.database import encodings, keeping, lessons
+from dither.log.database.encodings import Encoder
 from dither.models import adapting
 
 SHADOW = "shadow"  # the setting that holds it as it began
@@ -42,6 +44,7 @@ class ShadowFacts(NamedTuple):
     number: int  # grows with every shadow that is given
     learns: bool
     first: bytes | None  # as it began; None: there is none any more
+    features: int = 0  # the version of the features that make its X, which stays
 
 
 def shadow_of(connection: Any) -> ShadowFacts:
@@ -49,7 +52,7 @@ def shadow_of(connection: Any) -> ShadowFacts:
     about = keeping.settings(connection).get(SHADOW)
     if about is None:
         return ShadowFacts(0, False, None)
-    return ShadowFacts(about["number"], about["learns"], keeping.data(connection, SHADOW))
+    return ShadowFacts(about["number"], about["learns"], keeping.data(connection, SHADOW), about.get("features", 0))
 
 
 class Taught:
@@ -60,7 +63,10 @@ class Taught:
         self.load, self.version = load, 0  # counts what has changed
         self.shadow: Bandit | None = None
         self.shadow_facts, self._shadow_at = ShadowFacts(0, False, None), 0  # and the batch that the shadow stands at
+        # the shadow of before, as it began and as it is, and the batch at which it stands
+        self._former: tuple[bytes | None, Bandit | None, int] | None = None
         self._firsts: dict[int, bytes] = {}  # the bandits with which courses begin, that were read
+        self._encoders: dict[int, Encoder | None] = {}  # by the version of the features, as the events are by now
         self.begin(connection, course.BEGIN)
 
     def _loaded(self, data: bytes) -> Bandit:
@@ -79,11 +85,13 @@ class Taught:
         """Be on a course."""
         if way.first not in self._firsts:
             self._firsts[way.first] = course.began(connection, way)
+        self._encoders.clear()
         self.course, self.first = way, self._firsts[way.first]
 
     def forget(self) -> None:
         """The ledger is another one: what was read of its events is not to be used."""
         self._firsts.clear()
+        self._encoders.clear()
 
     def name(self, columns: tuple[str, ...] | None) -> None:
         """Give bandit and shadow the names of the features, in the order of the ledger's rows, where they have none."""
@@ -95,9 +103,32 @@ class Taught:
 
     def take(self, facts: ShadowFacts) -> None:
         """Another shadow, as it began."""
+        self._former = None
         self.shadow_facts, self._shadow_at = facts, 0
         self.shadow = None if facts.first is None else self._loaded(facts.first)
         self.version += 1
+
+    def replace_shadow(self, facts: ShadowFacts) -> None:
+        """Another shadow, where what was learnt stands. It may be that bandit and shadow have changed their places."""
+        former = (self.shadow_facts.first, self.shadow, self._shadow_at)
+        learnt, itself = self.shadow_facts.learns, facts.learns and facts.first == self.first and not self.course.gaps
+        self.take(facts)
+        if itself:  # the bandit was promoted from, and has learnt what a shadow learns
+            self.shadow, self._shadow_at = copy.deepcopy(self.bandit), self.batch
+        self._former = former if learnt else None
+
+    def promoted(self, connection: Any, way: Course) -> bool:
+        """Be on another course, where the shadow of before stands there already; -> whether it does."""
+        if self._former is None or not Course(way.first, way.root).leads(way, self.batch):
+            return False
+        first, shadow, batch = self._former
+        if shadow is None or batch != self.batch or first != course.began(connection, way._replace(first=way.root)):
+            return False
+        self.bandit, self._former = shadow, None
+        self._follow(connection, way)
+        self.bandit.decide_as(self._loaded(self.first))
+        self.version += 1
+        return True
 
     def snapshot(self, connection: Any, row: Any, way: Course) -> None:
         """Stand where a snapshot does, after a batch of this course. The shadow does so where the snapshot has it."""
@@ -124,8 +155,11 @@ class Taught:
             self.bandit.decide_as(self._loaded(self.first))
             self.version += 1
         self.catch_up(connection)
-        differ = bool(way.gaps) and self.shadow is not None  # which batches the two learn
+        # which batches the two learn, and by which features
+        differ = self.shadow is not None and bool(way.gaps or way.features != self.shadow_facts.features)
         while self.batch < to:
+            if self.shadow is None:
+                self.batch = max([self.batch, *[high for low, high in way.gaps if low == self.batch + 1]])
             batch = self.lesson(connection, self.batch + 1, upto=to)
             judged = self._judged(connection, self.batch + 1, upto=to) if differ else batch
             refused += self.learn(batch, judged)
@@ -147,11 +181,21 @@ class Taught:
 
     def lesson(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
         """A batch, as the bandit learns it for the state after another one, with what was corrected up to there."""
-        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None, upto, self.course.gaps)
+        bandit, encoder = self.bandit, self.encoder(connection, self.course.features)
+        return lessons.batch(
+            connection, number, bandit.dim, bandit.slots is not None, upto, self.course.gaps, encoder=encoder
+        )
 
     def _judged(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
-        """The same for the shadow, which learns all batches."""
-        return lessons.batch(connection, number, self.bandit.dim, self.bandit.slots is not None, upto)
+        """The same for the shadow, which learns all batches, by its own features."""
+        bandit, encoder = self.shadow or self.bandit, self.encoder(connection, self.shadow_facts.features)
+        return lessons.batch(connection, number, bandit.dim, bandit.slots is not None, upto, encoder=encoder)
+
+    def encoder(self, connection: Any, features: int) -> Encoder | None:
+        """Who has x as a version of the features makes it; None where the features never changed."""
+        if features not in self._encoders:
+            self._encoders[features] = encodings.encoder(connection, features)
+        return self._encoders[features]
 
     def learn(self, batch: lessons.Batch, judged: lessons.Batch | None = None) -> int:
         """Learn the next batch; -> how many of its rewards the bandit's model refused.

@@ -97,14 +97,15 @@ def _begun(ledger: Any) -> str:
 
 
 def _write(folder: Path, day: str, about: dict[str, Any], ledger: Any, connection: Any) -> None:
-    """Write one day, beside its place."""
-    from dither.log.database import fetching
+    """Write one day, beside its place. X is that of the features of now."""
+    from dither.log.database import encodings, fetching
 
     start = (date.fromisoformat(day) - EPOCH).days * storage.DAY
-    span = start, start + storage.DAY
-    frames = fetching.decisions(connection, ledger.database, span, records=about.get(RECORDS, False))
+    within = fetching.within((start, start + storage.DAY))
+    more: dict[str, Any] = dict(records=about.get(RECORDS, False), encoder=encodings.encoder(connection))
+    frames = fetching.decisions(connection, ledger.database, within, **more)
     decisions = fetching.together(list(frames))
-    events = fetching.events(connection, ledger.database, span)
+    events = fetching.events(connection, ledger.database, within)
     events = storage.renumbered(events, decisions.select("id", number="__decision"))
     part = folder / f".{day}.part"
     shutil.rmtree(part, ignore_errors=True)
@@ -201,9 +202,10 @@ def _learnable(ledger: Any, connection: Any, parts: set[str], folder: Path) -> N
 
 def _pupil(connection: Any, about: Mapping[str, Any], folder: Path) -> teaching.Pupil:
     """Who learns from the ledger: its bandit, where it has one. What the ledger does not say yet, the folder says."""
-    from dither.log.database import keeping
+    from dither.log.database import encodings, keeping, ledger_events
 
-    began = keeping.data(connection, "bandit")
+    number = encodings.in_force(connection)
+    began = ledger_events.data(connection, number) if number else keeping.data(connection, "bandit")
     header = None if began is None else saving.from_bytes(began).header
     slots = about.get("slots")
     most = None if header is None else header["model"].get("slots")

@@ -39,6 +39,7 @@ LIGHTEST = 1e-100  # the squares of smaller weights of rows become 0; a weight o
 SHOWN = 10  # row numbers that a finding prints
 OFFERED = ("arm_set", "features", "arms", "K")  # the columns that say which arms were on offer
 ERASED = "the decision was erased"
+FALLEN = "the store was away, and a fallback was shown, which nothing had drawn"
 LOOKED_AT = 5000  # so many first rows say whether the policy changed: one that learns changes most at first
 Broken: TypeAlias = tuple[str, str, np.ndarray]  # kind and text of a finding, and whether each row has it (n,)
 
@@ -204,11 +205,15 @@ def usable(rows: Any, *, missing: str | float, invalid: str, duplicates: str) ->
 
 
 def present(rows: Any) -> Any:
-    """The rows without those whose data was erased. What they earned is not known, and 0 would be a claim."""
-    if not rows.erased.any():
-        return rows
-    report = rows.report or Report(len(rows), len(rows), bets=each_arm(rows))
-    return without(replace(rows, report=report), ~rows.erased, ERASED)
+    """The rows that can be judged: without those whose data was erased, and without fallbacks, which nothing has drawn.
+
+    What an erased decision earned is not known, and 0 would be a claim.
+    """
+    for name, reason in (("erased", ERASED), ("fallen", FALLEN)):
+        if (hit := getattr(rows, name)).any():
+            report = rows.report or Report(len(rows), len(rows), bets=each_arm(rows))
+            rows = without(replace(rows, report=report), ~hit, reason)
+    return rows
 
 
 def without(rows: Any, keep: np.ndarray, reason: str) -> Any:
@@ -235,7 +240,7 @@ def _kinds(rows: Any) -> Iterator[Broken]:
         "estimate them with dither.ope.propensities_from, and say that they are estimated (kind='estimated', on the "
         "command line --kind estimated), or log with monte_carlo= or a policy with exact ones"
     )
-    yield "kind", f"propensities of kind 'none' cannot be used: {cure}", kinds == "none"
+    yield "kind", f"propensities of kind 'none' cannot be used: {cure}", (kinds == "none") & ~rows.fallen
     yield "kind", f"propensity_kind must be one of {', '.join(schema.KINDS)}", ~np.isin(kinds, schema.KINDS)
 
 
@@ -284,6 +289,7 @@ def came_before(rows: Any) -> np.ndarray:
 
 def _erased(rows: Any) -> Iterator[Broken]:
     yield "erased", f"{ERASED}: it is left out of every estimate", rows.erased
+    yield "fallback", f"{FALLEN}: it is left out of every estimate", rows.fallen
 
 
 def _floors(rows: Any) -> Iterator[Broken]:

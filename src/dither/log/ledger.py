@@ -6,7 +6,7 @@ on the disk. Threads that call at the same time share one transaction (`database
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import time_ns
@@ -19,7 +19,7 @@ from dither.deciding.answers import Decision, Decisions
 from dither.log import address, flushing, record, reward_rules, schema, stated, storage, terms
 from dither.log.arm_days import ArmDays
 from dither.log.logged import Logged
-from dither.log.record import WHOLE, AboutRecord, Recorded, RecordedMany, Recorder, Span
+from dither.log.record import AboutRecord, Recorded, RecordedMany, Recorder
 from dither.log.reward_rules import Answer, Many, id_text
 from dither.log.terms import NewTerms
 from dither.log.troubles import Trouble
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from dither.deciding.answers import OneOrMany
-    from dither.log.database import committing
+    from dither.log.database import committing, fetching
     from dither.log.record import RecordedOneOrMany
 
+FEATURES = ("now", "then")  # of which X is read
 _TOGETHER = 10_000  # pending decisions that are read together
 
 
@@ -415,7 +416,13 @@ class Ledger:
         return erased
 
     def read(
-        self, *, rewards: str | None = None, since: Any = None, until: Any = None, records: bool = False
+        self,
+        *,
+        rewards: str | None = None,
+        since: Any = None,
+        until: Any = None,
+        records: bool = False,
+        features: str = "now",
     ) -> Logged:
         """The decisions with the rewards that count, as `dither.log.read` gives them.
 
@@ -425,16 +432,36 @@ class Ledger:
             from the first one, or to the last one
         records : whether the log gets the columns `raw_context` and `raw_arms`, JSON of the context and of the records
             of the arms on offer, where `dither.Live` keeps them (`store="records"`); null for a decision without
+        features : where a `Live` has changed them, which X has. "now": those of now in all rows, as the bandit learns
+            them: encoded anew from the records, else carried over. "then": each row those that made it
 
         Raises ValueError for a ledger without decisions.
         """
+        from dither.log.database import fetching
+
+        errors.true_or_false("records", records)
+        errors.one_of("features", features, FEATURES)
+        within = fetching.within(record.span(since, until))
+        return self.logged(within, rewards=rewards, records=records, features=features)
+
+    def logged(
+        self,
+        which: "fetching.Which",
+        *,
+        rewards: str | None = None,
+        leave: Collection[str] = (),
+        records: bool = False,
+        features: str = "now",
+    ) -> Logged:
+        """The decisions that fulfil all conditions, as `read` gives them; it says what the others mean.
+
+        leave : columns that are not read, and are null, as features take most of the time and of the memory
+        """
         if rewards is not None:
             errors.among("rule for rewards", rewards, reward_rules.RULES)
-        errors.true_or_false("records", records)
-        within = record.span(since, until)
-        decisions, events, about = self.frames(within, records=records)
+        decisions, events, about = self.frames(which, leave=leave, records=records, features=features)
         if decisions.height == 0:
-            when = " in this span of time" * (within != WHOLE)
+            when = " in this span of time" * bool(which)
             raise ValueError(
                 f"the ledger in {self.database.where} holds no decisions{when}: there is nothing to evaluate"
             )
@@ -458,18 +485,28 @@ class Ledger:
         with self.database.reading() as connection, fetching.uncollected():
             return days.read(connection, self.database, record.span(since, until))
 
-    def frames(self, span: Span = WHOLE, *, records: bool = False) -> tuple[Any, Any, dict[str, Any]]:
+    def frames(
+        self,
+        which: "fetching.Which" = (),
+        *,
+        leave: Collection[str] = (),
+        records: bool = False,
+        features: str = "now",
+    ) -> tuple[Any, Any, dict[str, Any]]:
         """Decisions and rewards as a folder of `Log` has them, at one moment, and what such a folder says of itself.
 
-        span : of the times of the decisions; records : as for `read`
+        which : conditions on the decisions; leave : columns of theirs that are not read; records, features : as for
+            `read`
         """
-        from dither.log.database import fetching, keeping, reward_terms
+        from dither.log.database import encodings, fetching, keeping, reward_terms
 
         self.committer.begun()
         with self.database.reading() as connection, fetching.uncollected():
-            parts = list(fetching.decisions(connection, self.database, span, records=records))
-            events = fetching.events(connection, self.database, span)
-            limits = reward_terms.ranges(connection, *fetching.within(span))
+            encoder = encodings.encoder(connection) if features == "now" else None
+            more: dict[str, Any] = dict(leave=leave, records=records, encoder=encoder)
+            parts = list(fetching.decisions(connection, self.database, which, **more))
+            events = fetching.events(connection, self.database, which)
+            limits = reward_terms.ranges(connection, *which)
             about = {"reward_range": schema.ends(limits)} | keeping.facts(connection)
         decisions = fetching.together(parts)
         events = storage.renumbered(events, decisions.select("id", number="__decision"))

@@ -95,6 +95,14 @@ class Logged:
             return np.zeros(len(self), dtype=bool)
         return self.frame["was_erased"].fill_null(False).to_numpy()
 
+    @property
+    def fallen(self) -> np.ndarray:
+        """Whether each decision is a fallback (n,), shown while the store could not be reached (`Live.choose`)."""
+        column = self.frame["fallback"] if "fallback" in self.frame.columns else None
+        if column is None or column.dtype != schema.polars().Boolean:
+            return np.zeros(len(self), dtype=bool)
+        return column.fill_null(False).to_numpy() & (self.kinds == "none")
+
     def standing(self) -> "Logged":
         """The rows without those of weight 0, which stand for no decision. The report counts the rows left out."""
         s = self.weight
@@ -294,7 +302,7 @@ class Logged:
     def usable(self, *, missing: str | float = "error", invalid: str = "error", duplicates: str = "error") -> "Logged":
         """The rows that an estimate may use, with a `report` of what was read, used and left out.
 
-        Rows whose data was erased are left out, whatever the arguments are.
+        Rows whose data was erased are left out, whatever the arguments are, and fallbacks, which nothing has drawn.
 
         missing : rows without a reward: "error", "leave out", or the number that stands for it
         invalid : rows whose propensity, kind of propensity, arm or reward makes no sense: "error" or "leave out"

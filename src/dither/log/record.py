@@ -31,7 +31,8 @@ _TICK = timedelta(microseconds=1)
 LAST = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _TICK  # the last moment that there is
 _ARRAYS = ("features", "m", "w", "probabilities", "x")
 _FLOAT = np.dtype("<f8")
-_NOTHING = dict.fromkeys((*schema.DECISION, "width", "extra", "x", "slot", "batch", "deadline")) | {"closed": False}
+_BESIDE = ("width", "extra", "x", "slot", "batch", "deadline", "digest")
+_NOTHING = dict.fromkeys((*schema.DECISION, *_BESIDE)) | {"closed": False}
 
 
 class About(TypedDict, total=False):
@@ -120,11 +121,19 @@ class Recorder:
         return rows if more is None else [row | besides for row, besides in zip(rows, more, strict=True)]
 
     def stored(
-        self, choice: Choice, *, time: datetime, id: Any, extra: Mapping[str, Any] | None, slots: bool, batch: int
+        self,
+        choice: Choice,
+        *,
+        time: datetime,
+        id: Any,
+        extra: Mapping[str, Any] | None,
+        slots: bool,
+        batch: int,
+        digest: bytes | None = None,
     ) -> list[tuple[Any, ...]]:
         """The rows of a choice as the table of a database holds them (`database.entering.COLUMNS`), with lessons.
 
-        id, extra : as for `Log.record`; batch : what the bandit had learnt
+        id, extra : as for `Log.record`; batch : what the bandit had learnt; digest : of what was asked for
         slots : whether arms are disjoint slots, so that a reward teaches the context and not the arm's own features
 
         Raises ValueError for a column of the user's that JSON cannot hold.
@@ -138,7 +147,7 @@ class Recorder:
             x = _bytes(X[i] if slots else X[i, arm])
             row = (name, at, None if names is None else json.dumps(names), K, arm_set, _bytes(features), place, p, kind)
             row += (se, floor, z, z_law, _bytes(m), _bytes(w), _bytes(each_p), *which)
-            rows.append((*row, X.shape[-1], besides, x, int(arm) if slots else None, batch, at, False))
+            rows.append((*row, X.shape[-1], besides, x, int(arm) if slots else None, batch, at, False, digest))
         return rows
 
     def _each(

@@ -13,6 +13,7 @@ from dither.ope.judge import Evaluation, evaluate
 from dither.ope.late import Bounds, Delays, arrived, bounds, delays, settled
 from dither.ope.partial import Sums, differences, estimates, merge, resample, sums
 from dither.ope.periods import Periods, by_period, mean_age, recent
+from dither.ope.planning import Plan, plan
 from dither.ope.rejection import replay
 from dither.ope.result import Difference, Estimate
 from dither.ope.rows import Propensities, faults
@@ -33,6 +34,7 @@ __all__ = [
     "EvaluationWarning",
     "EventWarning",
     "Periods",
+    "Plan",
     "Propensities",
     "Sums",
     "SupportWarning",
@@ -62,6 +64,7 @@ __all__ = [
     "mean_age",
     "merge",
     "mrdr",
+    "plan",
     "propensities_from",
     "recent",
     "replay",

@@ -15,7 +15,8 @@ It knows nothing of bandits, and needs Starlette alone.
 import asyncio
 import ipaddress
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -71,6 +72,7 @@ class Guard:
         browser: bool = False,
         mounted: bool = False,
         unasked: Sequence[str] = (),
+        told: Callable[[Scope, int, float], None] | None = None,
     ) -> None:
         """The token is that of the environment, DITHER_TOKEN, as it is now.
 
@@ -78,6 +80,7 @@ class Guard:
         policy : its Content-Security-Policy, `DATA` or `PAGE`; browser : whether a browser asks for the token (`Basic`)
         mounted : whether it is part of an application that says who may ask, and by which name: neither is asked then
         unasked : paths for which no token is needed, such as "/health"
+        told : called with the scope, the status and the seconds of each request that was answered
 
         Raises ValueError for a token that is too short, and for all hosts without one; TypeError for hosts in a text.
         """
@@ -94,7 +97,7 @@ class Guard:
         self._checked: ASGIApp = self._admit
         if not mounted:
             self._checked = TrustedHostMiddleware(self._admit, allowed_hosts=[*LOCAL, *hosts], www_redirect=False)
-        self._running = 0
+        self._running, self._told = 0, told
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or let the service answer."""
@@ -104,12 +107,12 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        begun = False
+        status, begun = 0, time.perf_counter()
 
         async def sent(message: Message) -> None:
-            nonlocal begun
+            nonlocal status
             if message["type"] == "http.response.start":
-                begun = True
+                status = message["status"]
                 self._say(message)
             await send(message)
 
@@ -117,9 +120,12 @@ class Guard:
             await self._checked(scope, receive, sent)
         except Exception:
             _log.exception("an error of the code, answered by 500")
-            if begun:
+            if status:
                 raise
             await problem(500, "an error of the code: its words are in the log of the service")(scope, receive, sent)
+        finally:
+            if self._told is not None and status:
+                self._told(scope, status, time.perf_counter() - begun)
 
     def _say(self, message: Message) -> None:
         """Say to browsers what they may do with a response."""

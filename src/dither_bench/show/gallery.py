@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure as Canvas
 
-from dither.base import drawing, errors, files
-from dither.cli import template
+from dither.base import drawing, errors, files, templates
 from dither_bench.define.figures import FIGURES
 from dither_bench.define.panels import Figure, Panel, reference
 from dither_bench.judge import duels, profiles, ratios, tables, words
@@ -141,7 +140,7 @@ def page(
     bake: BakeSummary | None = None,
 ) -> str:
     """The page, as Markdown. elsewhere : as of `made_elsewhere.read`"""
-    env = template.environment("dither_bench.show", keep_trailing_newline=True)
+    env = templates.environment("dither_bench.show", keep_trailing_newline=True)
     there, said = {summary.figure.name for summary in every}, elsewhere or {}
     ours = {(summary.figure.name, *place) for summary in every for place in summary.code}
     beside = {name: made_elsewhere.sentences(said, name, there=ours) for name in FIGURES}

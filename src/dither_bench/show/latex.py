@@ -11,7 +11,7 @@ import polars as pl
 
 from dither import _version
 from dither.algorithms import Spec
-from dither.cli import template
+from dither.base import templates
 from dither_bench.define.panels import Figure, Panel
 from dither_bench.judge import tables, words
 from dither_bench.show.looks import names_in
@@ -103,7 +103,7 @@ def _filled(name: str, figure: Figure, **content: Any) -> str:
     brackets = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
     starts = {f"{kind}_start_string": start for kind, (start, _) in brackets.items()}
     ends = {f"{kind}_end_string": end for kind, (_, end) in brackets.items()}
-    env = template.environment("dither_bench.show", keep_trailing_newline=True, **starts, **ends)
+    env = templates.environment("dither_bench.show", keep_trailing_newline=True, **starts, **ends)
     return env.get_template(name).render(name=figure.name, version=_version.__version__, **content)
 
 

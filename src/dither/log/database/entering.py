@@ -5,6 +5,7 @@ statement that stores it returns the marks of the ledger, so the comparison cost
 """
 
 import operator
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -59,3 +60,40 @@ def taken(connection: sa.Connection, ids: list[str]) -> set[str]:
     for at in range(0, len(ids), TOGETHER):
         there.update(connection.scalars(sa.select(_TABLE.id).where(_TABLE.id.in_(ids[at : at + TOGETHER]))))
     return there
+
+
+class Stored(NamedTuple):
+    """A decision as the table has it, as far as it was answered."""
+
+    id: str
+    arms: str | None  # JSON
+    arm: int  # the place among those on offer
+    propensity: float | None
+    propensity_kind: str | None
+    propensity_se: float | None
+    z: float | None
+    extra: str | None  # JSON
+    slot: int | None
+    digest: bytes | None  # null too where the data was erased
+
+
+def stored(connection: sa.Connection, ids: list[str]) -> dict[str, Stored]:
+    """Id -> the decision, of those that are there."""
+    there: dict[str, Stored] = {}
+    for at in range(0, len(ids), TOGETHER):
+        some = sa.select(*[_TABLE[name] for name in Stored._fields]).where(_TABLE.id.in_(ids[at : at + TOGETHER]))
+        there |= {row.id: Stored(*row) for row in connection.execute(some)}
+    return there
+
+
+def replace(connection: sa.Connection, row: tuple[Any, ...]) -> bool:
+    """Put a decision in the place of one with its id and its time, which nobody was shown; -> whether there was one.
+
+    Such a one is there where a commit was lost on its way back. One with a reward stays: somebody was shown it.
+    """
+    values = dict(zip(COLUMNS, row, strict=True))
+    mine = (_TABLE.id == values.pop("id")) & (_TABLE.time == values.pop("time"))
+    unpaid = ~sa.exists().where(sql_tables.rewards.c.decision == _TABLE.number)
+    for name in ("deadline", "closed"):
+        del values[name]
+    return connection.execute(sa.update(sql_tables.decisions).where(mine, unpaid).values(values)).rowcount == 1

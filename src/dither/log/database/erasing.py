@@ -14,11 +14,11 @@ import sqlalchemy as sa
 from dither.base import errors
 from dither.features import raw_records
 from dither.log import record
-from dither.log.database import entering, fetching, lessons, record_rows, sql_tables
+from dither.log.database import days, entering, fetching, lessons, record_rows, sql_tables
 from dither.log.database.home import Home
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
-GONE = ("features", "width", "x", "m", "w", "probabilities", "arm_set", "z", "extra")
+GONE = ("features", "width", "x", "m", "w", "probabilities", "arm_set", "z", "extra", "digest")
 
 
 def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> int:
@@ -36,16 +36,20 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
     insert = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
     event = connection.scalar(insert.returning(erasures.c.number))
     lessons.changed(connection, erased=event)
-    snapshots = sql_tables.snapshots
-    for at in range(0, len(numbers), entering.TOGETHER):
-        part = numbers[at : at + entering.TOGETHER]
-        nothing = dict.fromkeys(GONE) | {"erased": event}
-        connection.execute(sa.update(sql_tables.decisions).where(_DECISION.number.in_(part)).values(nothing))
-        record_rows.erase(connection, part)
-        connection.execute(sa.update(sql_tables.rewards).where(_REWARD.decision.in_(part)).values(reward=None))
-        learnt = sa.select(sa.func.min(_REWARD.batch)).where(_REWARD.decision.in_(part)).scalar_subquery()
-        connection.execute(sa.delete(snapshots).where(snapshots.c.batch >= learnt))
+    with days.changing(connection, numbers):
+        for at in range(0, len(numbers), entering.TOGETHER):
+            _blank(connection, numbers[at : at + entering.TOGETHER], event)
     return len(numbers)
+
+
+def _blank(connection: sa.Connection, numbers: list[int], event: int | None) -> None:
+    """Take the data of some decisions, and the snapshots that have learnt of it. event : number of the erasure"""
+    snapshots, nothing = sql_tables.snapshots, dict.fromkeys(GONE) | {"erased": event}
+    connection.execute(sa.update(sql_tables.decisions).where(_DECISION.number.in_(numbers)).values(nothing))
+    record_rows.erase(connection, numbers)
+    connection.execute(sa.update(sql_tables.rewards).where(_REWARD.decision.in_(numbers)).values(reward=None))
+    learnt = sa.select(sa.func.min(_REWARD.batch)).where(_REWARD.decision.in_(numbers)).scalar_subquery()
+    connection.execute(sa.delete(snapshots).where(snapshots.c.batch >= learnt))
 
 
 def _by_id(connection: sa.Connection, ids: list[str]) -> list[int]:

@@ -8,8 +8,8 @@ import contextlib
 import gc
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import sqlalchemy as sa
@@ -17,14 +17,16 @@ import sqlalchemy as sa
 from dither.features import raw_records
 from dither.log import reward_rules, schema
 from dither.log.database import sql_tables
+from dither.log.database.encodings import Encoder
 from dither.log.database.home import Home
 from dither.log.logged import YOURS
-from dither.log.record import WHOLE, Span
+from dither.log.record import Span
 from dither.log.storage import DAY
 
 ROWS = 50_000  # fetched together, of a frame
 TOGETHER = 10_000  # fetched together, of what is looked at row by row
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
+Which: TypeAlias = Sequence[sa.ColumnElement[bool]]  # conditions on decisions, all of which hold
 _HELD = (*("batch" if name == "learnt" else name for name in schema.DECISION), "width", "extra", "number", "erased")
 
 
@@ -52,18 +54,47 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def decisions(connection: sa.Connection, home: Home, span: Span = WHOLE, *, records: bool = False) -> Iterator[Any]:
-    """Frames of the decisions whose times lie in a span, in order.
+def decisions(
+    connection: sa.Connection,
+    home: Home,
+    which: Which = (),
+    *,
+    leave: Collection[str] = (),
+    records: bool = False,
+    encoder: Encoder | None = None,
+) -> Iterator[Any]:
+    """Frames of the decisions that fulfil all conditions, in order.
+
+    leave : columns that are not read, and are null
 
     They have the columns `schema.DECISION`, the user's, and `__decision`, the numbers. A frame with decisions that were
     erased has the column `was_erased` too. With `records` they have those of `schema.RAW` too.
+
+    encoder : has X as the features in force make it; None: it is as it was stored
     """
-    fields, held = [_DECISION[name] for name in _HELD], (*_HELD, *["raw"] * records)
-    some = sa.select(*fields, *[sql_tables.records.c.bytes] * records).where(*within(span)).order_by(_DECISION.number)
-    if records:
+    fields: list[Any] = [sa.null().label(name) if name in leave else _DECISION[name] for name in _HELD]
+    held, encoder = _HELD, None if "features" in leave else encoder
+    some = sa.select(*fields).where(*which).order_by(_DECISION.number)
+    if records or encoder is not None:
+        some = some.add_columns(_DECISION.encoded, sql_tables.records.c.bytes)
         some = some.outerjoin_from(sql_tables.decisions, sql_tables.records)
+        held = (*_HELD, "encoded", "raw")
     for part in rows(connection, home, some):
-        yield _frame(dict(zip(held, zip(*part, strict=True), strict=True)))
+        columns: dict[str, Sequence[Any]] = dict(zip(held, zip(*part, strict=True), strict=True))
+        if encoder is not None:
+            columns |= _encoded(connection, encoder, columns)
+        yield _frame(columns, records=records)
+
+
+def _encoded(connection: sa.Connection, encoder: Encoder, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """X and its width, as an encoder has them."""
+    parts = [columns[one.name] for one in encoder.fields[:-1]]  # the last is called `raw`
+    found: dict[str, list[Any]] = {"features": [], "width": []}
+    for X, d, *of in zip(columns["features"], columns["width"], *parts, columns["raw"], strict=True):
+        again = None if X is None else encoder.rows(connection, np.frombuffer(X, dtype="<f8").reshape(-1, d), of)
+        found["features"].append(None if again is None else np.ascontiguousarray(again, dtype="<f8").tobytes())
+        found["width"].append(None if again is None else again.shape[1])
+    return found
 
 
 def with_extra(connection: sa.Connection, *names: str) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -80,7 +111,28 @@ def count(connection: sa.Connection) -> int:
     return connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.decisions)) or 0
 
 
-def within(span: Span) -> list[sa.ColumnElement[bool]]:
+def latest(connection: sa.Connection, most: int, *, before: int | None = None) -> list[int]:
+    """The numbers of the latest decisions, at most so many, the newest first. before : of those with lower numbers"""
+    fields = sa.select(_DECISION.number).order_by(_DECISION.number.desc()).limit(most)
+    return list(connection.scalars(fields if before is None else fields.where(_DECISION.number < before)))
+
+
+def number(connection: sa.Connection, id: str) -> int | None:
+    """The number of the decision with this id; None: there is none."""
+    return connection.scalar(sa.select(_DECISION.number).where(_DECISION.id == id))
+
+
+def numbered(numbers: Iterable[int]) -> Which:
+    """Whether a decision has one of these numbers, as SQL without parameters."""
+    return [_DECISION.number.in_([_whole(number) for number in numbers])]
+
+
+def since(number: int) -> Which:
+    """Whether a decision has this number or a higher one, as SQL without parameters."""
+    return [_DECISION.number >= _whole(number)]
+
+
+def within(span: Span) -> Which:
     """Whether the time of a decision lies in a span, as SQL without parameters."""
     low, high = (None if end is None else _whole(end) for end in span)
     after = [] if low is None else [_DECISION.time >= low]
@@ -113,10 +165,10 @@ def days(connection: sa.Connection) -> dict[int, list[int]]:
     return prints
 
 
-def events(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Any:
+def events(connection: sa.Connection, home: Home, which: Which = ()) -> Any:
     """All rewards that were received and not erased: the number of the decision, and `schema.EVENT` but for its id.
 
-    span : of the times of the decisions
+    which : conditions on the decisions
 
     A conflict, a late reward and one that was corrected are marked as `conflict`: they do not count.
     """
@@ -124,8 +176,8 @@ def events(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Any:
     types = {"decision": pl.Int64, "part": pl.String, "reward": pl.Float64, "time": pl.Int64, "standing": pl.String}
     there = _REWARD.reward.is_not(None) & sql_tables.among(_REWARD.standing, reward_rules.EVENTS)
     received = sa.select(*[_REWARD[name] for name in types]).where(there).order_by(_REWARD.seq)
-    if span != WHOLE:
-        received = received.join(sql_tables.decisions).where(*within(span))
+    if which:
+        received = received.join(sql_tables.decisions).where(*which)
     frames = [pl.DataFrame(schema=types)]
     for part in rows(connection, home, received):
         frames.append(pl.DataFrame(dict(zip(types, zip(*part, strict=True), strict=True)), schema=types))
@@ -144,7 +196,7 @@ def events(connection: sa.Connection, home: Home, span: Span = WHOLE) -> Any:
     )
 
 
-def _frame(held: dict[str, Sequence[Any]]) -> Any:
+def _frame(held: Mapping[str, Sequence[Any]], *, records: bool) -> Any:
     pl, types = schema.polars(), schema.dtypes(schema.DECISION)
     columns = []
     for name in schema.DECISION:
@@ -157,7 +209,7 @@ def _frame(held: dict[str, Sequence[Any]]) -> Any:
     columns.append(pl.Series("__decision", held["number"], dtype=pl.Int64))
     if any(held["erased"]):
         columns.append(pl.Series("was_erased", [number is not None for number in held["erased"]]))
-    if "raw" in held:
+    if records:
         texts = [(None, None) if data is None else raw_records.texts(bytes(data)) for data in held["raw"]]
         for name, each in zip(schema.RAW, zip(*texts, strict=True), strict=True):
             columns.append(pl.Series(name, each, dtype=pl.String))

@@ -17,8 +17,8 @@ that it knows with those of the ledger, in the transaction that writes.
 
 import functools
 import secrets
-from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import sqlalchemy as sa
@@ -56,10 +56,11 @@ def _teaches(rewards: Any) -> sa.ColumnElement[bool]:
 
 
 @functools.cache
-def _lessons(gaps: int) -> Any:
+def _lessons(gaps: int, more: tuple[Any, ...] = ()) -> Any:
     """The rows of a batch, each with its latest reward up to some batch. The first row of a decision is its lesson.
 
     gaps : how many spans of batches there are whose rewards do not count
+    more : columns of the decision and of its records that are read too
     """
     other = sql_tables.rewards.alias()
     others = _teaches(other) & (other.c.decision == _REWARD.decision)
@@ -67,7 +68,10 @@ def _lessons(gaps: int) -> Any:
     for i in range(gaps):
         latest = latest.where(~other.c.batch.between(sa.bindparam(f"from_{i}"), sa.bindparam(f"to_{i}")))
     r = latest.order_by(other.c.seq.desc()).limit(1).scalar_subquery()
-    rows = sa.select(_DECISION.x, _DECISION.slot, r, _DECISION.time).join_from(sql_tables.rewards, sql_tables.decisions)
+    rows = sa.select(_DECISION.x, _DECISION.slot, r, _DECISION.time, *more)
+    rows = rows.join_from(sql_tables.rewards, sql_tables.decisions)
+    if more:
+        rows = rows.outerjoin(sql_tables.records, sql_tables.records.c.decision == _DECISION.number)
     there = (_REWARD.batch == sa.bindparam("number_")) & _REWARD.reward.is_not(None)
     return rows.where(there, ~sa.exists().where(others, other.c.seq < _REWARD.seq)).order_by(_REWARD.seq)
 
@@ -97,6 +101,15 @@ class Batch(NamedTuple):
     odd: int = 0  # rewards that no bandit of this ledger can learn, of another width or without a slot
     mark: int | None = None  # None: the ledger has no such batch
     arithmetic: str | None = None  # that taught it (`base.compiled`); None: it is taught now, by that of this process
+
+
+class Encoder(Protocol):
+    """Who has x as other features make it than those that made it (`encodings`)."""
+
+    fields: tuple[Any, ...]  # columns of a decision and of its records that this needs
+
+    def lesson(self, connection: sa.Connection, x: bytes | None, values: Sequence[Any]) -> bytes | None:
+        """The features of the arm that was shown. values : of the fields"""
 
 
 class TaughtBy(NamedTuple):
@@ -255,19 +268,31 @@ def corrected(connection: sa.Connection, after: int, to: int) -> int | None:
     return connection.scalar(_CORRECTED, {"after_": after, "to_": to})
 
 
-def batch(connection: sa.Connection, number: int, dim: int, slotted: bool, upto: int, gaps: Gaps = ()) -> Batch:
+def batch(
+    connection: sa.Connection,
+    number: int,
+    dim: int,
+    slotted: bool,
+    upto: int,
+    gaps: Gaps = (),
+    encoder: Encoder | None = None,
+) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features.
 
     slotted : whether the bandit has disjoint slots
     upto : a batch: of the rewards of one decision the latest up to it counts, so a correction in it or before it
     gaps : batches that were not learnt. Such a batch has no rewards here, and nothing of it corrects another one
+    encoder : has x as the features of the bandit make it; None: the features never changed
     """
     about = connection.execute(_ABOUT, {"number_": number}).first()
     grown, mark, arithmetic = (None, None, None) if about is None else about
     if any(low <= number <= high for low, high in gaps):
         return of_rows(number, [], dim, slotted, mark=mark)
     ends = {f"{end}_{i}": gap[at] for i, gap in enumerate(gaps) for at, end in enumerate(("from", "to"))}
-    rows = connection.execute(_lessons(len(gaps)), {"number_": number, "upto_": upto} | ends).all()
+    more = () if encoder is None else encoder.fields
+    rows: Any = connection.execute(_lessons(len(gaps), more), {"number_": number, "upto_": upto} | ends).all()
+    if encoder is not None:
+        rows = [(encoder.lesson(connection, row[0], row[4:]), *row[1:4]) for row in rows]
     return of_rows(number, rows, dim, slotted, grown, mark)._replace(arithmetic=arithmetic)
 
 

@@ -233,7 +233,7 @@ def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], b
     home.many(connection, _INSERT, _COLUMNS, numbered)
 
 
-def _unpaid(parts: tuple[str, ...] | None) -> sa.ColumnElement[bool]:
+def unpaid(parts: tuple[str, ...] | None) -> sa.ColumnElement[bool]:
     """Whether a decision waits for its reward, or for parts of it."""
     ends = _COUNTS if not parts else sql_tables.teaches(_REWARD.standing) & (_REWARD.part == "")
     return ~sa.exists().where(_REWARD.decision == _DECISION.number, ends)
@@ -265,7 +265,7 @@ def expire(connection: sa.Connection, home: Home, now: int) -> int:
     for at in range(0, len(numbers), TOGETHER):
         part = dict(numbers[at : at + TOGETHER])
         mine, parts = _DECISION.number.in_(part), agreed[0].parts
-        waits = sa.select(_DECISION.number).where(mine, _unpaid(parts), _DECISION.erased.is_(None))
+        waits = sa.select(_DECISION.number).where(mine, unpaid(parts), _DECISION.erased.is_(None))
         waiting = list(connection.scalars(waits.order_by(_DECISION.number)))
         some = _summed(connection, waiting) if parts else {}
         for number in waiting:
@@ -282,6 +282,6 @@ def expire(connection: sa.Connection, home: Home, now: int) -> int:
 
 def pending(connection: sa.Connection, parts: tuple[str, ...] | None, after: int, limit: int) -> list[Any]:
     """The first decisions with a number above `after` that wait for a reward: number, id, time, deadline of each."""
-    waits = _unpaid(parts) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
+    waits = unpaid(parts) & ~_DECISION.closed & _DECISION.erased.is_(None) & (_DECISION.number > after)
     fields = sa.select(_DECISION.number, _DECISION.id, _DECISION.time, _DECISION.deadline).where(waits)
     return list(connection.execute(fields.order_by(_DECISION.number).limit(limit)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dither.log import reward_rules, schema
+from dither.log import arm_days, reward_rules, schema
 
 PREFIX = "dither_"
 metadata = sa.MetaData()
@@ -68,6 +68,7 @@ decisions = sa.Table(
     sa.Column("erased", Whole),  # number of the erasure that took the data
     sa.Column("terms", Whole, nullable=False, server_default="0"),  # number of the terms of its rewards
     sa.Column("encoded", Whole, nullable=False, server_default="0"),  # number of the features that made X (`lease`)
+    sa.Column("digest", Bytes),  # of the request that it answers (`live.repeats`); null: nobody has said what it was
 )
 sa.Index(
     PREFIX + "open",
@@ -191,6 +192,16 @@ spent = sa.Table(  # of the budgets of arms
     sa.Column("start", Whole, primary_key=True, autoincrement=False),  # its number, from 1970
     sa.Column("arm", sa.Text, primary_key=True),
     sa.Column("amount", sa.Double, nullable=False),  # shows, or the sum of their costs
+)
+
+days = sa.Table(  # what decisions and rewards add up to (`log.arm_days`), as far as the learner has come (`days`)
+    PREFIX + "days",
+    metadata,
+    sa.Column("day", Whole, primary_key=True, autoincrement=False),  # its number from 1970
+    sa.Column("arm", sa.Text, primary_key=True),  # its id, or its position
+    *[sa.Column(name, Whole, nullable=False) for name in arm_days.COUNTS],
+    *[sa.Column(name, sa.Double, nullable=False) for name in arm_days.SUMS],
+    sa.Column("rest", Bytes, nullable=False),  # what rounding has left of each sum
 )
 
 settings = sa.Table(

@@ -8,7 +8,7 @@ import functools
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,8 +27,12 @@ _NAMES = ("number", "time", "arms", "K", "arm", "propensity", "propensity_kind",
 DECISION = [_DECISION[name] for name in (*_NAMES, "deadline", "erased")]
 EVENT = [_REWARD[name] for name in ("decision", "seq", "part", "reward", "time", "standing")]
 _COUNT = {name: place for place, name in enumerate(arm_days.COUNTS)}
-_SUM = {name: place for place, name in enumerate(arm_days.SUMS)}
+_SUM = arm_days.SUMS
 _ALL, _ERASED, _USABLE, _REWARDED = (_COUNT[name] for name in ("decisions", "erased", "usable", "rewarded"))
+_WAITING, _TOLD, _EXPLORED, _OFFERED = (_COUNT[name] for name in ("waiting", "told", "explored", "offered"))
+_STATED, _STATED_SHOWN = _COUNT["stated"], _COUNT["stated_shown"]
+_CAME = [_COUNT[name] for name in ("defaults", "corrections", "conflicts", "late")]
+_NONE = (0, 0, 0, 0)
 Key: TypeAlias = tuple[int, str]  # number of the day from 1970, and the arm
 
 
@@ -60,11 +64,18 @@ class CameFor(NamedTuple):
 
     reward: float | None = None  # by the rule; with the rule "list" the sum of the list; None: none that counts
     complete: bool = False  # whether it waits for no more
-    counts: tuple[int, int, int, int] = (0, 0, 0, 0)  # defaults, corrections, conflicts, late
+    counts: tuple[int, int, int, int] = _NONE  # defaults, corrections, conflicts, late
 
 
-def paid(events: Iterable[Any], agreed: Terms) -> CameFor:
+NOTHING = CameFor()
+
+
+def came(events: Sequence[Any], agreed: Terms) -> CameFor:
     """What a decision has of its events, which come in order. What was erased has no number, and is left out."""
+    if not events:
+        return NOTHING
+    if len(events) == 1 and events[0][-1] == "counted" and not events[0][2] and events[0][3] is not None:  # mostly
+        return CameFor(events[0][3], True)
     latest: dict[str, tuple[float, int, int]] = {}  # of each part: reward, time, place
     whole, number = False, Counter[str]()
     for place, (_, _, part, r, time, standing) in enumerate(events):
@@ -85,87 +96,110 @@ def paid(events: Iterable[Any], agreed: Terms) -> CameFor:
     return CameFor(reward, whole or "" in latest if agreed.parts else True, counts)
 
 
+class DecisionsOfArm:
+    """The numbers of decisions that show one arm on one day, until they are added up."""
+
+    __slots__ = ("counts", "floors", "p", "rewarded_p", "rewarded_r", "rewards")
+
+    def __init__(self) -> None:
+        self.counts = [0] * len(_COUNT)
+        self.floors: list[float] = []
+        self.rewards: list[float] = []
+        self.p: list[float] = []  # of those that are usable
+        self.rewarded_p: list[float] = []  # of those that are usable and have a reward, and their rewards
+        self.rewarded_r: list[float] = []
+
+    def sums(self) -> list[list[float]]:
+        """What is summed, in the order of `arm_days.SUMS`, but for what is about the arms on offer."""
+        r, w, paid = np.array(self.rewards), _weights(self.p), _weights(self.rewarded_p)
+        wr = paid * np.array(self.rewarded_r)
+        arrays = [r, r * r, w, w * w, paid, paid * paid, wr, paid * wr, wr * wr]
+        return [self.p, self.floors, *(array.tolist() for array in arrays), [], []]
+
+
+def _weights(p: list[float]) -> np.ndarray:
+    return 1 / np.maximum(p, 1 / MOST)
+
+
 class Batched:
     """Decisions whose counts and sums are put together first, arm by arm, and then added to the cells at once."""
 
     def __init__(self, sign: int = 1) -> None:
         """sign : -1 to take them out."""
         self._sign = sign
-        self._counts: dict[Key, list[int]] = defaultdict(lambda: [0] * len(_COUNT))
-        self._values: dict[Key, list[list[float]]] = defaultdict(lambda: [[] for _ in _SUM])
+        self._shown: dict[Key, DecisionsOfArm] = defaultdict(DecisionsOfArm)
         self._offered: Counter[tuple[int, tuple[str, ...]]] = Counter()
         self._stated: dict[tuple[int, tuple[str, ...]], tuple[list[np.ndarray], list[int]]] = {}
 
-    def take(self, row: Any, came: CameFor) -> None:
+    def take(self, row: Any, rewards: CameFor) -> None:
         """One decision, a row of the columns `DECISION`, and what came for it."""
         _, time, text, K, arm, p, kind, floor, m, each, deadline, erased = row
         day, names = time // DAY, _offer(text, K)
-        counts = self._counts[day, names[arm]]
+        mine = self._shown[day, names[arm]]
+        counts = mine.counts
         counts[_ALL] += 1
         if erased is not None:
             counts[_ERASED] += 1
             return
-        values = self._values[day, names[arm]]
         if floor:
-            values[_SUM["floor"]].append(floor)
-        for name, number in zip(("defaults", "corrections", "conflicts", "late"), came.counts, strict=True):
-            counts[_COUNT[name]] += number
-        counts[_COUNT["waiting"]] += deadline is None and not came.complete
-        r = None if came.reward is None else max(-MOST, min(came.reward, MOST))
+            mine.floors.append(floor)
+        if rewards.counts is not _NONE:
+            for place, number in zip(_CAME, rewards.counts, strict=True):
+                counts[place] += number
+        if deadline is None and not rewards.complete:
+            counts[_WAITING] += 1
+        r = rewards.reward
         if r is not None:
             counts[_REWARDED] += 1
-            values[_SUM["reward"]].append(r)
-            values[_SUM["reward_squared"]].append(r * r)
+            r = max(-MOST, min(r, MOST))
+            mine.rewards.append(r)
         shares = _shares(p, floor, K, arm, each)
-        best = None if m is None else np.frombuffer(m, dtype="<f8")
-        best = shares if best is None else best
+        best = shares if m is None else np.frombuffer(m, dtype="<f8")
         if best is not None and best.min() < best.max():
-            counts[_COUNT["told"]] += 1
-            counts[_COUNT["explored"]] += bool(best[arm] < best.max())
+            counts[_TOLD] += 1
+            counts[_EXPLORED] += bool(best[arm] < best.max())
         if kind not in schema.USABLE or p is None or not p > 0:
             return
         counts[_USABLE] += 1
-        self._weigh(values, p, r)
+        mine.p.append(p)
+        if r is not None:
+            mine.rewarded_p.append(p)
+            mine.rewarded_r.append(r)
         self._offered[day, names] += 1
         if shares is not None:
             some, shown = self._stated.setdefault((day, names), ([], []))
             some.append(shares)
             shown.append(arm)
 
-    def _weigh(self, values: list[list[float]], p: float, r: float | None) -> None:
-        w = 1 / max(p, 1 / MOST)
-        for name, value in (("propensity", p), ("weight", w), ("weight_squared", w * w)):
-            values[_SUM[name]].append(value)
-        if r is not None:
-            for name, value in (
-                ("rewarded_weight", w),
-                ("rewarded_weight_squared", w * w),
-                ("weighted_reward", w * r),
-                ("squared_weighted_reward", w * w * r),
-                ("weighted_reward_squared", w * r * (w * r)),
-            ):
-                values[_SUM[name]].append(value)
+    @property
+    def keys(self) -> set[Key]:
+        """The days and arms to which they add."""
+        offered = {(day, name) for day, names in self._offered for name in names}
+        return offered | self._shown.keys()
 
     def into(self, cells: dict[Key, ArmSums]) -> None:
         """Add all of them."""
+        counts = {key: list(mine.counts) for key, mine in self._shown.items()}
+        values = {key: mine.sums() for key, mine in self._shown.items()}
+        for key in self.keys - counts.keys():
+            counts[key], values[key] = [0] * len(_COUNT), [[] for _ in _SUM]
         for (day, names), n in self._offered.items():
             for name in names:
-                self._counts[day, name][_COUNT["offered"]] += n
+                counts[day, name][_OFFERED] += n
         for (day, names), (some, shown) in self._stated.items():
             P = np.ascontiguousarray(np.array(some).T)  # (K, n), of which the sums of rows are pairwise
             expected, variance = P.sum(axis=1).tolist(), (P * (1 - P)).sum(axis=1).tolist()
             drawn = np.bincount(shown, minlength=len(names)).tolist()
             for k, name in enumerate(names):
-                counts, values = self._counts[day, name], self._values[day, name]
-                counts[_COUNT["stated"]] += len(some)
-                counts[_COUNT["stated_shown"]] += drawn[k]
-                values[_SUM["expected"]].append(expected[k])
-                values[_SUM["expected_variance"]].append(variance[k])
-        for key, counts in self._counts.items():
-            values = self._values[key]
+                counts[day, name][_STATED] += len(some)
+                counts[day, name][_STATED_SHOWN] += drawn[k]
+                values[day, name][-2].append(expected[k])
+                values[day, name][-1].append(variance[k])
+        for key, mine in counts.items():
+            sums = values[key]
             if self._sign < 0:
-                counts, values = [-n for n in counts], [[-value for value in some] for some in values]
-            cells.setdefault(key, ArmSums()).add(counts, values)
+                mine, sums = [-n for n in mine], [[-value for value in some] for some in sums]
+            cells.setdefault(key, ArmSums()).add(mine, sums)
 
 
 @functools.lru_cache(maxsize=10_000)

@@ -1,0 +1,60 @@
+"""What was changed while it ran, from every table of a ledger that keeps changes, the newest first."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from dither.log import record
+from dither.log.database import ledger_events, sql_tables
+
+MOST = 200
+
+
+class Happened(NamedTuple):
+    """One change."""
+
+    time: datetime
+    what: str
+    details: str
+    author: str | None = None  # None: the table does not say
+    batch: int | None = None  # None: it is no batch
+
+
+def changes(connection: sa.Connection, most: int = MOST) -> list[Happened]:
+    """The latest changes, at most so many, the newest first."""
+    every = [*_events(connection), *_terms(connection, most), *_arms(connection, most), *_erasures(connection, most)]
+    return sorted(every, key=lambda one: one.time, reverse=True)[:most]
+
+
+def _events(connection: sa.Connection) -> list[Happened]:
+    rows = ledger_events.every(connection)
+    return [Happened(one.time, one.what, _words(one.details), one.author, one.batch) for one in rows]
+
+
+def _latest(connection: sa.Connection, table: sa.Table, most: int) -> Any:
+    return connection.execute(sa.select(table).order_by(table.c.time.desc()).limit(most))
+
+
+def _time(micros: int) -> datetime:
+    return record.EPOCH + timedelta(microseconds=min(micros, record.LAST))
+
+
+def _terms(connection: sa.Connection, most: int) -> list[Happened]:
+    rows = _latest(connection, sql_tables.changes, most)
+    return [Happened(_time(row.time), "terms of rewards", _words(json.loads(row.terms))) for row in rows if row.number]
+
+
+def _arms(connection: sa.Connection, most: int) -> list[Happened]:
+    rows = _latest(connection, sql_tables.arms, most)
+    return [Happened(_time(row.time), f"arm: {row.what}", f"{row.id} {row.record or ''}".strip()) for row in rows]
+
+
+def _erasures(connection: sa.Connection, most: int) -> list[Happened]:
+    rows = _latest(connection, sql_tables.erasures, most)
+    return [Happened(_time(row.time), "erasure", f"{row.decisions:,} decisions by {row.by}") for row in rows]
+
+
+def _words(details: dict[str, Any]) -> str:
+    return ", ".join(f"{name}: {'none' if value is None else value}" for name, value in details.items())

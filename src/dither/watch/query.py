@@ -1,0 +1,45 @@
+"""What a reader asks of a page, in its address. What makes no sense is left out, as if it had not been asked."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from dither.watch.judging import POLICIES, ROWS, Asked
+
+
+class Order(NamedTuple):
+    """How a table is sorted."""
+
+    by: str
+    down: bool
+
+
+def order(text: str | None, columns: Collection[str], *, default: Order) -> Order:
+    """The order that `column` or `column-down` means."""
+    by, dash, _ = (text or "").partition("-down")
+    return Order(by, bool(dash)) if by in columns else default
+
+
+def whole(text: str | None) -> int | None:
+    """A whole number from 1 on that a ledger can count to; None where it is none."""
+    number = int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else 0
+    return number or None
+
+
+def asked(query: Mapping[str, str]) -> Asked | None:
+    """The question of the page that compares policies; None: none is asked."""
+    policy, rows = query.get("policy", ""), whole(query.get("rows")) or ROWS[1]
+    if policy not in POLICIES or (policy == "arm" and not query.get("arm")):
+        return None
+    rows = rows if rows in ROWS else ROWS[1]
+    low, high = _number(query.get("least")), _number(query.get("most"))
+    span = (low, high) if low is not None and high is not None and low < high else None
+    return Asked(policy, query["arm"] if policy == "arm" else "", rows, _number(query.get("missing")), span)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "nan")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

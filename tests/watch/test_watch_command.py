@@ -1,0 +1,35 @@
+"""`dither watch`: what it runs, and where."""
+
+import pytest
+import uvicorn
+
+from asking import Client
+
+
+def test_it_serves_the_page_on_this_machine(dither, rich, monkeypatch):
+    ran = []
+    monkeypatch.setattr(uvicorn, "run", lambda page, **settings: ran.append((page, settings)))
+    code, out, err = dither("watch", rich[0], "--port", 8123)
+    assert (code, err) == (0, "")
+    assert "http://127.0.0.1:8123" in out
+    ((page, settings),) = ran
+    assert (settings["host"], settings["port"], settings["proxy_headers"]) == ("127.0.0.1", 8123, False)
+    text = Client(page).get("/decisions/8").text
+    assert "--show-context" in text
+    dither("watch", rich[0], "--show-context", "--name", "bandit.example.org")
+    page, _ = ran[-1]
+    assert "--show-context" not in Client(page).get("/decisions/8").text
+    assert Client(page, base="http://bandit.example.org").get("/").status_code == 200
+    assert Client(page, base="http://other.example.org").get("/").status_code == 400
+    # seen red: `show_context=True`; without `hosts`
+
+
+@pytest.mark.parametrize("home", ["nothing.db", "postgresql://app:s3cret@127.0.0.1:1/news"])
+def test_what_is_no_ledger_is_one_line(dither, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = dither("watch", home)
+    assert (code, out) == (2, "")
+    assert err.startswith("dither: ")
+    assert err.count("\n") == 1
+    assert "s3cret" not in err
+    assert not list(tmp_path.iterdir())
