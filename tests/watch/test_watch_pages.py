@@ -370,9 +370,13 @@ def test_what_an_address_asks():
     assert query.asked({"policy": "arm"}) is None
     assert query.asked({"policy": "secret"}) is None
     asked = query.asked({"policy": "arm", "arm": QUOTED, "rows": "7", "missing": "nan", "least": "1", "most": "0"})
-    assert asked == ("arm", QUOTED, 10_000, None, None)
+    assert asked == ("arm", QUOTED, (), 10_000, None, None)
     asked = query.asked({"policy": "uniform", "arm": "x", "rows": "1000", "missing": "0", "least": "0", "most": "1"})
-    assert asked == ("uniform", "", 1000, 0.0, (0.0, 1.0))
+    assert asked == ("uniform", "", (), 1000, 0.0, (0.0, 1.0))
+    asked = query.asked({"policy": "settings", "settings": "c=0.5, floor=1e-1"})
+    assert asked == ("settings", "", (("c", 0.5), ("floor", 0.1)), 10_000, None, None)
+    wrong = ("", "c", "c=x", "c=inf", "c=1 c=2", "__import__('os')=1", " ".join(f"a{i}=1" for i in range(9)))
+    assert [query.asked({"policy": "settings", "settings": text}) for text in wrong] == [None] * 7
 
 
 def test_days_that_nobody_meant_do_not_fill_the_page():
