@@ -214,6 +214,17 @@ def test_the_token(live, monkeypatch):
     assert client.get("/status", headers=right).status_code == 200
 
 
+def test_what_is_wrong_with_it_is_said_at_once(live, monkeypatch):
+    """And not with the first request; nor is the token read only then."""
+    with pytest.raises(ValueError, match="DITHER_TOKEN"):
+        serve.app(live, hosts=["*"])
+    app = serve.app(live)
+    monkeypatch.setenv("DITHER_TOKEN", "short")
+    with pytest.raises(ValueError, match="DITHER_TOKEN must have"):
+        serve.app(live)
+    assert Client(app).get("/status").status_code == 200
+
+
 def test_an_application_mounts_it(live):
     """Who may ask is the application's to say."""
     outer = FastAPI()
