@@ -651,13 +651,13 @@ class Live:
         """How many rewards the model refused in this process."""
         return self._learner.refused
 
-    def status(self, *, since: Any = None, limits: stands.Limits | None = None) -> stands.Status:
+    def status(self, *, since: Any = None, limits: stands.WarningLimits | None = None) -> stands.Status:
         """How the ledger stands, with what this process knows; `dither status HOME` says the same without that.
 
         since : a time: the days from its day on; None: all days
-        limits : what is a warning (`live.status.Limits`); None: the defaults
+        limits : what is a warning (`live.status.WarningLimits`); None: the defaults
         """
-        return stands.of(self.ledger, since=since, limits=limits or stands.Limits(), known=stands.known_to(self))
+        return stands.of(self.ledger, since=since, limits=limits or stands.WarningLimits(), here=stands.facts_of(self))
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
