@@ -12,7 +12,7 @@ from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.explain import Explanation
 from dither.features import Catalogue, Features
-from dither.live import arithmetic, changing, explaining, opening, requests, settling, turns
+from dither.live import arithmetic, bandit_changes, explaining, opening, requests, settling, turns
 from dither.live import status as stands
 from dither.live.awaiting import Desk
 from dither.live.background import Background
@@ -450,11 +450,11 @@ class Live:
         Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
         cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
-        who = changing.author(author)
+        who = bandit_changes.author(author)
         if features is not None or arms is not None or carry:
-            changing.change_features(self._learner, new, features, bandit, arms=arms, carry=carry, author=who)
+            bandit_changes.change_features(self._learner, new, features, bandit, arms=arms, carry=carry, author=who)
             self._changed()
-        elif changing.change(self._learner, new, bandit, author=who):
+        elif bandit_changes.change(self._learner, new, bandit, author=who):
             self._changed()
 
     def promote(self, *, keep: bool = False, author: str | None = None) -> None:
@@ -469,7 +469,7 @@ class Live:
         Raises ValueError where there is no shadow, where the bandit keeps a baseline, and where the shadow cannot learn
         the rewards that the ledger may have. Nothing has changed then.
         """
-        changing.promote(self._learner, keep=keep, author=changing.author(author))
+        bandit_changes.promote(self._learner, keep=keep, author=bandit_changes.author(author))
         self._changed()
 
     def rollback(self, batch: int, *, author: str | None = None) -> None:
@@ -484,7 +484,7 @@ class Live:
         Raises ValueError for a batch that the ledger has not, and where the bandit of that time cannot learn the
         rewards that the ledger may have by now. Nothing has changed then.
         """
-        changing.roll_back(self._learner, batch, author=changing.author(author))
+        bandit_changes.roll_back(self._learner, batch, author=bandit_changes.author(author))
         self._changed()
 
     def relearn(self, *, author: str | None = None) -> None:
@@ -494,7 +494,7 @@ class Live:
 
         All batches are learnt in their order, as if none had been left out. Where none was, nothing happens.
         """
-        changing.learn_again(self._learner, author=changing.author(author))
+        bandit_changes.learn_again(self._learner, author=bandit_changes.author(author))
         self._changed()
 
     def events(self) -> list[BanditEvent]:

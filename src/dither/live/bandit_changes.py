@@ -181,12 +181,12 @@ def _replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
 
 def _unknown(first: Bandit, name: str, names: list[str]) -> TypeError:
     """The error of a setting that this bandit has not."""
-    known = sorted({cls.__name__ for cls in saving.KNOWN.values() if name in _fields(cls)})
+    owners = sorted({cls.__name__ for cls in saving.KNOWN.values() if name in _fields(cls)})
     every = [*names, BUDGETS, *NewTerms.__annotations__]
-    if not known and name not in ("baseline", "features", "dim", "seed", "slots", "disjoint"):
+    if not owners and name not in ("baseline", "features", "dim", "seed", "slots", "disjoint"):
         return errors.unknown_setting("setting", name, names=[*every, "bandit"])
     whose = f"{type(first.policy).__name__} on {type(_inner(first.model)).__name__}"
-    of = f" ({errors.listed(known)} has one)" if known else ""
+    of = f" ({errors.listed(owners)} has one)" if owners else ""
     return TypeError(
         f"{whose} has no setting {name!r} that can change{of}. It has {', '.join(dict.fromkeys(every))}. For another "
         f"policy or model pass the bandit whole: change(bandit=...)"
