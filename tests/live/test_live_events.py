@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from numpy.testing import assert_allclose
 
 import dither
-import walks
+import replays
 from dither.bandit import saving
 from dither.features import Numeric
 from dither.live import new_settings, taught
@@ -37,7 +37,7 @@ def true(*lives):
         if live.shadow is not None:
             assert live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
     rows = lives[0].read().frame.sort("learnt").to_dicts()
-    bandits = walks.bandits(lives[0], [row["learnt"] for row in rows])
+    bandits = replays.bandits(lives[0], [row["learnt"] for row in rows])
     for row, then in zip(rows, bandits, strict=True):
         p = then.propensities(np.array(row["features"]))[row["arm"]]
         assert_allclose(row["propensity"], p, rtol=0, atol=1e-15)

@@ -16,7 +16,7 @@ from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import errors
-from dither.live import course, opening, other_features, settled, settling, turns
+from dither.live import course, opening, other_features, same_settings, settling, turns
 from dither.live.course import Course
 from dither.live.learner import Learner
 from dither.live.taught import shadow_of
@@ -108,7 +108,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
             settling.fits(bandit, learner, whose="bandit=")
         if other or bandit is not None:
             after, again = _other(now.first, bandit) if bandit is not None else _replaced(now.first, other)
-            if again or settled.differing(now.first, after):
+            if again or same_settings.differing(now.first, after):
                 data = fits(connection, learner, after)
                 details |= {"bandit": True, "learnt again": again} | _described(now.first, after, other)
         spent = keeping.settings(connection).get(turns.BUDGETS, {})
