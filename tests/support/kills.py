@@ -32,7 +32,7 @@ from dither.features import Numeric
 from places import Address, Disk, File, Served, in_a_child
 
 PROCESSES, CALLS = 2, 60
-EVENTS, MANY = 0.05, 0.5  # the share of the turns of a process in which the bandit changes
+EVENTS, MANY = 0.15, 0.5  # the share of the turns of a process in which the bandit changes
 PATIENCE = 120  # seconds in which a process must be able to go on
 SETTINGS = {"lease_seconds": 0.3, "snapshot_batches": 7, "refresh_seconds": 0.05}
 PLAIN = Numeric(mean=0, scale=1)
