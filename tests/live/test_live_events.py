@@ -66,7 +66,7 @@ def test_a_setting_that_changes_how_it_decides_keeps_what_was_learnt(shared):
     assert event.details["before"] == {"c": 1.0, "floor": 0.1}
     play(one, 3)
     true(one, two)
-    # seen red: a decider that takes what was learnt and not the settings; without a mark of the changes: 0.05 was left
+    # seen red: a decider that takes what was learnt and not the settings; an event without another mark of the changes
 
 
 def learnt(bandit, live, batches=None):
@@ -140,7 +140,6 @@ def test_another_bandit_of_the_same_features(file):
             true(live)
     with pytest.raises(ValueError, match=r"another bandit: .* were changed since it began.*change\(bandit="):
         dither.Live(file, bandit=begin(c=4.0))
-    # seen red: the bandit as it began acts, with its own settings
 
 
 def test_a_warm_start_is_not_lost():
@@ -190,7 +189,6 @@ def test_a_shadow_is_promoted_with_what_it_has_learnt(file, keep, monkeypatch):
     one.rollback(4)
     assert_allclose(one.bandit.theta, was)
     true(one, two)
-    # seen red: a shadow of before that stands at an earlier batch
 
 
 def test_a_shadow_that_does_not_learn_is_promoted_as_it_is():
@@ -389,7 +387,7 @@ def test_what_is_refused_has_changed_nothing(new, error, says):
     assert (live.to_bytes(), live.batch, live.ledger.terms, live.budgets) == before
     assert live.events() == []
     play(live, 1)
-    # seen red: terms in a transaction of their own; a function that was found when it was read again
+    # seen red: terms in a transaction of their own
 
 
 def test_another_link_keeps_what_rewards_may_be():
@@ -546,7 +544,7 @@ def test_an_export_says_the_settings_of_each_row(tmp_path):
 
 
 def test_the_settings_that_may_be_passed_are_those_of_the_classes():
-    """Seen red with a setting that was left out: a type checker refused it."""
+    """Seen red with `refit` left out."""
     parts = ("dither.models", "dither.policies")
     classes = [cls for cls in saving.KNOWN.values() if cls.__module__.startswith(parts)]
     fields = {field.name for cls in classes for field in dataclasses.fields(cls)}
