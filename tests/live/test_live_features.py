@@ -227,7 +227,7 @@ def test_features_that_refuse_a_record_change_nothing():
     oracle = taught(begin(second()), made)
     oracle.update(x, 1.0)
     assert live.to_bytes() == oracle.to_bytes()
-    # seen red: an update of the ledger before the check
+    # seen red: `carry` that is never looked at
 
 
 def test_a_field_that_older_records_lack_may_be_missing_there():
@@ -326,6 +326,7 @@ def test_a_log_of_two_widths_is_read_and_written_in_one(shared, tmp_path):
     live.learn()
     assert live.bandit.observations == 7
     assert live.to_bytes() == live.replay().to_bytes()
+    assert_array_equal(live.read().X[-2:], other.read().X)
     # seen red: days of before that are not written again; rows taken over as those of the first features
 
 

@@ -183,7 +183,6 @@ def test_records_of_a_decision_that_is_made_again_are_those_of_the_last_one(post
     d = live.choose(WHO)
     assert list(kept(live).values()) == [(WHO, None)] * 2
     assert (d.id in kept(live), d.arm) == (True, "a1")
-    # seen red: records that are stored where the decision is not
 
 
 def test_zlib_is_what_the_bytes_are():
