@@ -176,10 +176,10 @@ class Away:
         self._pipe.send((name, given, more))
         return self._answer()
 
-    def kill(self, *unanswered):
-        """Kill the process with SIGKILL. unanswered : a call that it is just told of, with its arguments."""
+    def kill(self, *unanswered, **more):
+        """Kill the process with SIGKILL. unanswered, more : a call that it is just told of, with its arguments."""
         if unanswered:
-            self._pipe.send((unanswered[0], unanswered[1:], {}))
+            self._pipe.send((unanswered[0], unanswered[1:], more))
         self._process.kill()
         self._process.join()
         self._pipe.close()

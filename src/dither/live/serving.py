@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
+import numpy as np
+
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.explain import Explanation
 from dither.features import Catalogue, Features
-from dither.live import arithmetic, bandit_changes, explaining, opening, requests, settling, turns
+from dither.features.records import listed
+from dither.live import arithmetic, bandit_changes, explaining, opening, settling, turns
 from dither.live import status as stands
 from dither.live.awaiting import Desk
 from dither.live.background import Background
@@ -31,6 +34,7 @@ from dither.log.database.ledger_events import BanditEvent
 from dither.log.reward_rules import Answer, Many
 from dither.log.troubles import Trouble
 
+READY = frozenset({type(None), dict, list, np.ndarray})  # contexts and arms that can be read again
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
@@ -234,7 +238,7 @@ class Live:
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
+        call = _called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return _given(self._answered([call])[0])
 
     def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
@@ -358,7 +362,7 @@ class Live:
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
         have to know which it was.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
+        call = _called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return await self._desk.ask(call)
 
     @overload
@@ -714,6 +718,12 @@ class Live:
             self._background.begin()
         if self._decider.rule is not None:
             self._decider.rule.reseed()
+
+
+def _called(context: Any, arms: Any, *more: Any) -> Call:
+    """The call, with lists in the place of what can be read once, as a decision may be made again."""
+    read = (one if type(one) in READY else listed(one) for one in (context, arms))
+    return Call(*read, *more)
 
 
 def _given(answer: Any) -> Any:
