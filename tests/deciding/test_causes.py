@@ -76,6 +76,7 @@ def test_what_is_told_is_what_was_drawn(name, floor, on, values, minimum, seed):
         s = e.m + z * e.w
         s = s if e.law is not None else request.values * b.model.function.mu(s)
         assert s[choice.arm] >= np.max(s[offered]) - 1e-9
+        assert ("by z times the widths" in e.why) == (e.law is not None)
     if name in EXACT and choice.kind == "exact":
         assert_allclose(e.propensity[choice.arm], choice.p, rtol=1e-9)
         assert_allclose(np.nansum(e.propensity), 1.0)
