@@ -253,7 +253,7 @@ def _arm(e: "Explanation", i: int) -> dict[str, Any]:
         about["value"] = _number(e.values[i])
     if e.judged is not None:
         about["judged"] = _number(e.judged[i])
-    if e.parts is not None:
+    if e.parts is not None and i in (e.parts.arm, e.parts.against):  # of all arms they would be many numbers
         about["score"] = {name: _number(s) for name, s in zip(e.parts.names, e.parts.scores[i], strict=True)}
     return about
 
