@@ -43,6 +43,11 @@ class Served:
     def expire(self, now):
         return self.live.expire(now)
 
+    def explain(self, id):
+        """What is told of a decision, and the probability that the state which is made again gives to its arm."""
+        e = self.live.explain(id)
+        return e.to_dict(), float(e.propensity[e.chosen.arm])
+
     def erase(self, *given, **more):
         return self.live.erase(*given, **more)
 
