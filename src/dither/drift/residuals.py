@@ -10,8 +10,10 @@ After an alarm all of that begins anew.
 
     law="normal"     S moves by λ z - λ²/2, and h is that of `alarm.Alarm`
     law="bernoulli"  for rewards from 0 to 1. p = m + ē, and S moves by r ln(p₁/p) + (1 - r) ln((1 - p₁)/(1 - p)), where
-                     p₁ is λ sd from p, at most half the way to 0 or 1. As e^S is a martingale until it begins anew,
-                     h = ln(2/rate) is enough for every sequence of p (Lorden 1971). So the rate is a bound
+                     p₁ is λ sd from p, at most half the way to 0 or 1. While nothing changes S falls by K a value on
+                     average, the information of p against p₁, and the mean time to an alarm is (e^h - h - 1)/(K ζ²),
+                     where ζ <= 1 is for the overshoot (Siegmund 1985). h is that of ζ = 1, and of the mean of K so
+                     far. So the rate is a bound, and holds where p changes from value to value
     law=None         "bernoulli" where the first rewards are all 0 or 1, and else "normal"
 
 A change is said to have begun where the chart that gave the alarm left 0 for the last time: the likeliest place.
@@ -36,8 +38,8 @@ class ResidualAlarm:
 
     Parameters
     ----------
-    rate : false alarms for each reward that is watched, in (0, 0.1]: about so many with the law "normal", at most so
-        many with "bernoulli", as long as the model predicts as well as before
+    rate : false alarms for each reward that is watched, in (0, 0.1]: about so many with the law "normal", at most about
+        so many with "bernoulli", as long as the model predicts as well as before
     shift : λ in (0, 2], the change of a residual that is looked for, in its sd
     law : "normal", "bernoulli" for rewards from 0 to 1, or None: the first rewards say it
 
@@ -76,6 +78,7 @@ class Chart:
     began: Any = None
     rewards: int = 0
     total: float = 0.0  # of e - ē
+    information: float = 0.0  # Σ K of all values since the alarm began anew, with the law "bernoulli"
 
     def after(self, step: float, place: Any, e: float) -> None:
         """One value more."""
@@ -111,6 +114,10 @@ class WatchedResiduals:
         e, found = r - m, None
         if self.since >= FIRST and self.law == "bernoulli" and not 0 <= r <= 1:
             self._anew("normal")
+        if self.law != "normal" and about.law != "normal" and 0 < m < 1:
+            p = _share(m + (self.mean if self.since >= FIRST else 0.0))
+            for chart, q in zip(self.charts, (p, 1 - p), strict=True):
+                chart.information += -q * _ratio(1.0, q, about.shift) - (1 - q) * _ratio(0.0, q, about.shift)
         if self.since >= FIRST:
             found = self._judge(about, r, m, v, place)
         elif self.since == FIRST - 1:
@@ -133,17 +140,19 @@ class WatchedResiduals:
     def _judge(self, about: ResidualAlarm, r: float, m: float, v: float, place: Any) -> Change | None:
         e, λ = r - m - self.mean, about.shift
         if self.law == "bernoulli":
-            p, h = min(max(m + self.mean, _LEAST), 1 - _LEAST), math.log(2 / about.rate)
+            p = _share(m + self.mean)
             steps = [_ratio(r, p, λ), _ratio(1 - r, 1 - p, λ)]
+            ends = [_height(chart.information / (self.since + 1) * 2 / about.rate) for chart in self.charts]
         else:
-            variance, h = self.squares / (self.since - 1), threshold(2 / about.rate, λ)
+            variance, ends = self.squares / (self.since - 1), [threshold(2 / about.rate, λ)] * 2
             z = e / math.sqrt(variance * (1 + v + 1 / self.since)) if variance > 0 else math.copysign(bool(e) * 1e3, e)
             steps = [λ * z - λ * λ / 2, -λ * z - λ * λ / 2]
         for chart, step in zip(self.charts, steps, strict=True):
             chart.after(step, place, e)
-        highest = max(self.charts, key=lambda chart: chart.S)
-        if h > highest.S:
+        over = [chart for chart, h in zip(self.charts, ends, strict=True) if 0 < h <= chart.S]
+        if not over:
             return None
+        highest = max(over, key=lambda chart: chart.S)
         return Change(self.n, place, highest.began, highest.rewards, highest.total / highest.rewards)
 
     def described(self) -> dict[str, Any]:
@@ -157,6 +166,18 @@ class WatchedResiduals:
             [kind(**one) for one in about[name]] for name, kind in (("charts", Chart), ("alarms", Change))
         )
         return cls(**(about | {"charts": charts, "alarms": alarms}))
+
+
+def _share(p: float) -> float:
+    return min(max(p, _LEAST), 1 - _LEAST)
+
+
+def _height(time: float) -> float:
+    """h, of which e^h - h - 1 is so much."""
+    h = math.log1p(time + math.sqrt(2 * time))  # too high
+    for _ in range(6):  # the function is convex
+        h -= (math.expm1(h) - h - time) / math.expm1(h) if h > 0 else 0.0
+    return h
 
 
 def _ratio(r: float, p: float, shift: float) -> float:
