@@ -4,11 +4,13 @@ import logging
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 import dither
 from dither import log
 from dither.drift import ResidualAlarm, residuals
 from dither.live import status
+from dither.log.database import sql_tables
 from ledgers import moment
 
 pytestmark = pytest.mark.usefixtures("closing")
@@ -91,6 +93,18 @@ def test_whoever_learns_watches(shared):
     assert second._learner.replay().watch.held() == text(second)
     first.close()
     second.close()
+
+
+def test_a_snapshot_without_what_was_seen_is_passed_over(shared):
+    """An older dither, which is open beside this one, writes such. Seen red: the alarm began anew there."""
+    live = opened(shared, alarm=True)
+    lived(live, 0, 30)
+    before = text(live)
+    live.close()
+    with log.Ledger(shared) as ledger, ledger.holding() as connection:
+        connection.execute(sa.update(sql_tables.snapshots).values(alarm=None))
+    with opened(shared) as again:
+        assert text(again) == before
 
 
 def test_other_settings_hold_from_the_next_batch(home):

@@ -112,6 +112,11 @@ class Watch:
         if text is not None and (about := json.loads(text))["number"] == self.facts.number:
             self.seen = WatchedResiduals.of_description(about["seen"])
 
+    def lacks(self, batch: int, text: str | None) -> bool:
+        """Whether a snapshot of this batch lacks what was seen: an older dither wrote it, which knows no alarm."""
+        seen = text is not None and json.loads(text)["number"] == self.facts.number
+        return self.facts.settings is not None and batch > self.facts.after and not seen
+
     @property
     def alarms(self) -> list[LiveAlarm]:
         """Them, the newest last."""

@@ -424,7 +424,8 @@ class Learner:
         missing, events = False, ledger_events.every(connection)
         while (row := lessons.snapshot(connection, after=after, before=before)) is not None:
             then = course.at(events, row.batch)
-            if way is not None and not then.leads(way, row.batch):
+            lost = way is not None and not then.leads(way, row.batch)
+            if lost or self.stands.watch.lacks(row.batch, row.alarm):
                 before = row.batch
                 continue
             try:

@@ -100,9 +100,9 @@ class Live:
         bandit can learn, which is what None means: 0 to 1 with the logit link, no limits with the identity
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
-    fallback_rows : how many decisions wait in memory while the store cannot be reached, where calls have a `fallback=`
     refresh_seconds : how often a process that does not learn looks for a snapshot. Changes of arms, shadow and budgets
         are seen by its next decision
+    fallback_rows : how many decisions wait in memory while the store cannot be reached, where calls have a `fallback=`
     known, model : as for `dither.load`, where the bandit is made of classes of your own
 
     The process that gives a new ledger its bandit draws from the streams of that bandit; all others from fresh entropy.
@@ -150,7 +150,8 @@ class Live:
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
-        passed: dict[str, Any] = {
+        how: dict[str, Any] = {"others": beside, "kept": kept, "load": load}
+        also: dict[str, Any] = {
             "catalogue": catalogue,
             "budgets": budgets,
             "reward_range": reward_range,
@@ -160,10 +161,8 @@ class Live:
         try:
             with database.together():
                 self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
-                agreed = opening.agreed(self.ledger, bandit, others=beside, pace=pace, kept=kept, load=load, **passed)
-            self._learner, self._keeper, self._decider, self._turns = opening.opened(
-                self.ledger, agreed, others=beside, kept=kept, load=load
-            )
+                agreed = opening.agreed(self.ledger, bandit, pace=pace, **also, **how)
+            self._learner, self._keeper, self._decider, self._turns = opening.opened(self.ledger, agreed, **how)
             self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
             self._anew()
         except BaseException:
