@@ -67,12 +67,13 @@ class Machine(machines.Machine):
         half_life=st.sampled_from([None, HALF]),
         parts=st.sampled_from([None, ["click", "sale"]]),
         lam=st.sampled_from([2.0, None]),
+        alarm=st.sampled_from([True, None]),
     )
-    def begin(self, default, lease, every, form, half_life, parts, lam):
+    def begin(self, default, lease, every, form, half_life, parts, lam, alarm):
         self.slow, self.arms = Slow("sum", 20, default, "kept", parts), Arms(form)
         self.half_life, self.lam = half_life, lam
         self.seen = {}  # id -> what was shown: x, the place, the arms and the version of the catalogue
-        self.given = {"lease_seconds": lease, "snapshot_batches": every, "refresh_seconds": 1e-6}
+        self.given = {"lease_seconds": lease, "snapshot_batches": every, "refresh_seconds": 1e-6, "alarm": alarm}
         shop = dither.Catalogue(self.arms.features)
         self.happens("add", "a0", shop.add)
         self.happens("add", "a1", shop.add)

@@ -101,6 +101,8 @@ class Served:
         same = {"bandit": live.to_bytes() == live.replay(live.batch).to_bytes()}
         if stands.shadow is not None and now.shadow == stands.shadow_facts.number:
             same["shadow"] = live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
+        if stands.watch.facts.settings is not None:
+            same["alarm"] = stands.watch.held() == live._learner.replay(live.batch).watch.held()
         return {
             "learns": live.learns,
             "batch": live.batch,
