@@ -107,8 +107,13 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
         if bandit is not None:
             settling.fits(bandit, learner, whose="bandit=")
         if other or bandit is not None:
+<<<<<<< HEAD:src/dither/live/bandit_changes.py
             after, again = _other(now.first, bandit) if bandit is not None else _replaced(now.first, other)
             if again or same_settings.differing(now.first, after):
+=======
+            after, again = _other(now.first, bandit) if bandit is not None else replaced(now.first, other)
+            if again or settled.differing(now.first, after):
+>>>>>>> w-watch:src/dither/live/changing.py
                 data = fits(connection, learner, after)
                 details |= {"bandit": True, "learnt again": again} | _described(now.first, after, other)
         spent = keeping.settings(connection).get(turns.BUDGETS, {})
@@ -156,7 +161,7 @@ def _fields(part: Any) -> dict[str, Any]:
     return {f.name: f.type for f in dataclasses.fields(part)} if dataclasses.is_dataclass(part) else {}
 
 
-def _replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
+def replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
     """A bandit with other settings, as it begins, and whether it must learn again what was learnt."""
     model, inner = first.model, _inner(first.model)
     of_policy, of_model = _fields(first.policy), _fields(inner)
