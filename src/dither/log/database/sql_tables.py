@@ -136,6 +136,7 @@ snapshots = sa.Table(
     sa.Column("shadow", Whole),  # the number of the shadow that learns beside it
     sa.Column("shadow_bytes", Bytes),
     sa.Column("event", Whole),  # the last event that it knows; null: none, as of an older dither that knows no events
+    sa.Column("alarm", sa.Text),  # JSON: what the alarm has seen (`live.alarms`)
 )
 
 lease = sa.Table(  # one row

@@ -28,6 +28,7 @@ class LedgerState(NamedTuple):
     latest: int | None  # time of the decision with the highest number
     version: str | None  # of dither, which made that decision
     settings: dict[str, Any]  # of the ledger, by name
+    alarm: str | None  # what the alarm had seen at the newest snapshot (`live.alarms`)
 
 
 def state(connection: sa.Connection, home: Home, parts: tuple[str, ...] | None) -> LedgerState:
@@ -62,4 +63,5 @@ def state(connection: sa.Connection, home: Home, parts: tuple[str, ...] | None) 
         latest=latest,
         version=version,
         settings=keeping.settings(connection),
+        alarm=connection.scalar(sa.select(_SNAPSHOT.alarm).order_by(_SNAPSHOT.batch.desc()).limit(1)),
     )
