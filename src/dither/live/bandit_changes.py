@@ -107,13 +107,8 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
         if bandit is not None:
             settling.fits(bandit, learner, whose="bandit=")
         if other or bandit is not None:
-<<<<<<< HEAD:src/dither/live/bandit_changes.py
-            after, again = _other(now.first, bandit) if bandit is not None else _replaced(now.first, other)
-            if again or same_settings.differing(now.first, after):
-=======
             after, again = _other(now.first, bandit) if bandit is not None else replaced(now.first, other)
-            if again or settled.differing(now.first, after):
->>>>>>> w-watch:src/dither/live/changing.py
+            if again or same_settings.differing(now.first, after):
                 data = fits(connection, learner, after)
                 details |= {"bandit": True, "learnt again": again} | _described(now.first, after, other)
         spent = keeping.settings(connection).get(turns.BUDGETS, {})

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
 from dither.base import errors
-from dither.live.changing import DEMANDS, replaced
+from dither.live.bandit_changes import DEMANDS, replaced
 from dither.log import Ledger, Logged
 from dither.log.database import fetching
 from dither.ope import evaluate
