@@ -345,15 +345,17 @@ def test_an_alarm_is_shown_with_what_it_says(page, tmp_path):
     home, rng = tmp_path / "changed.db", np.random.default_rng(0)
     with dither.Live(home, bandit=dither.LinFP(dim=2, lam=1.0, floor=0.5, seed=0), alarm=True) as changed:
 
-        def rewarded(n, more):
-            shown = changed.choose(np.broadcast_to(np.eye(2), (n, 2, 2)))
+        def rewarded(n, more, day=1):
+            shown = changed.choose(np.broadcast_to(np.eye(2), (n, 2, 2)), time=f"2026-01-{day:02d}")
             changed.reward(list(shown.id), more + 0.1 * rng.normal(size=n))
 
         rewarded(100, 0.0)
         rewarded(600, 0.0)
         quiet = Client(watch.app(home)).get("/").text
-        rewarded(100, 1.0)
+        for day in range(2, 12):
+            rewarded(3, 0.3, day)
         (first, *_) = changed.alarms
+    assert first.began < first.time
     assert re.search(r"No alarm in \d+ rewards", Parsed(quiet).text)
     table = rows(Client(watch.app(home)).get("/").text, "Alarms")[1:]
     assert table[-1] == [
