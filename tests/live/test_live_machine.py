@@ -240,6 +240,21 @@ class Machine(machines.Machine):
             again = self.call(which, "encoded", row["catalogue"], {"age": one["age"]}, row["arms"])
             assert_array_equal(again, one["X"])
 
+    @precondition(lambda self: self.seen)
+    @rule(which=WHICH, data=st.data())
+    def explain(self, which, data):
+        """The state that is made again gives the arm the probability that was stored, or it is said why it does not."""
+        id = data.draw(st.sampled_from(sorted(self.seen)))
+        said, p = self.call(which, "explain", id)
+        assert (said["id"], said["arm"]) == (id, self.seen[id]["arm"])
+        assert said["cause"] != "unknown" or said["unknown"]
+        if self.slow.decisions[id]["erased"]:
+            assert said["unknown"] == ["what it was decided from, as its data was erased"]
+        elif not any("erased since" in words for words in said["unknown"]):
+            assert said["unknown"] == []
+            assert_allclose(p, said["propensity"], rtol=1e-9)
+            assert_allclose(sum(one["probability"] for one in said["arms"]), 1.0)
+
     @invariant()
     def what_was_learnt_is_a_function_of_the_ledger(self):
         for which in range(len(self.held)):

@@ -43,6 +43,11 @@ class Served:
     def expire(self, now):
         return self.live.expire(now)
 
+    def explain(self, id):
+        """What is told of a decision, and the probability that the state which is made again gives to its arm."""
+        e = self.live.explain(id)
+        return e.to_dict(), float(e.propensity[e.chosen.arm])
+
     def erase(self, *given, **more):
         return self.live.erase(*given, **more)
 
@@ -178,10 +183,10 @@ class Away:
         self._pipe.send((name, given, more))
         return self._answer()
 
-    def kill(self, *unanswered):
-        """Kill the process with SIGKILL. unanswered : a call that it is just told of, with its arguments."""
+    def kill(self, *unanswered, **more):
+        """Kill the process with SIGKILL. unanswered, more : a call that it is just told of, with its arguments."""
         if unanswered:
-            self._pipe.send((unanswered[0], unanswered[1:], {}))
+            self._pipe.send((unanswered[0], unanswered[1:], more))
         self._process.kill()
         self._process.join()
         self._pipe.close()

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
+import numpy as np
+
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.explain import Explanation
 from dither.drift import ResidualAlarm
 from dither.features import Catalogue, Features
-from dither.live import arithmetic, changing, explaining, opening, requests, settling, turns
+from dither.features.records import listed
+from dither.live import arithmetic, bandit_changes, explaining, opening, settling, turns
 from dither.live import status as stands
 from dither.live.alarms import LiveAlarm
 from dither.live.awaiting import Desk
@@ -33,6 +36,7 @@ from dither.log.database.ledger_events import BanditEvent
 from dither.log.reward_rules import Answer, Many
 from dither.log.troubles import Trouble
 
+READY = frozenset({type(None), dict, list, np.ndarray})  # contexts and arms that can be read again
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
@@ -244,7 +248,7 @@ class Live:
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
+        call = _called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return _given(self._answered([call])[0])
 
     def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
@@ -368,7 +372,7 @@ class Live:
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
         have to know which it was.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
+        call = _called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return await self._desk.ask(call)
 
     @overload
@@ -460,11 +464,11 @@ class Live:
         Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
         cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
-        who = changing.author(author)
+        who = bandit_changes.author(author)
         if features is not None or arms is not None or carry:
-            changing.change_features(self._learner, new, features, bandit, arms=arms, carry=carry, author=who)
+            bandit_changes.change_features(self._learner, new, features, bandit, arms=arms, carry=carry, author=who)
             self._changed()
-        elif changing.change(self._learner, new, bandit, author=who):
+        elif bandit_changes.change(self._learner, new, bandit, author=who):
             self._changed()
 
     def promote(self, *, keep: bool = False, author: str | None = None) -> None:
@@ -479,7 +483,7 @@ class Live:
         Raises ValueError where there is no shadow, where the bandit keeps a baseline, and where the shadow cannot learn
         the rewards that the ledger may have. Nothing has changed then.
         """
-        changing.promote(self._learner, keep=keep, author=changing.author(author))
+        bandit_changes.promote(self._learner, keep=keep, author=bandit_changes.author(author))
         self._changed()
 
     def rollback(self, batch: int, *, author: str | None = None) -> None:
@@ -494,7 +498,7 @@ class Live:
         Raises ValueError for a batch that the ledger has not, and where the bandit of that time cannot learn the
         rewards that the ledger may have by now. Nothing has changed then.
         """
-        changing.roll_back(self._learner, batch, author=changing.author(author))
+        bandit_changes.roll_back(self._learner, batch, author=bandit_changes.author(author))
         self._changed()
 
     def relearn(self, *, author: str | None = None) -> None:
@@ -504,7 +508,7 @@ class Live:
 
         All batches are learnt in their order, as if none had been left out. Where none was, nothing happens.
         """
-        changing.learn_again(self._learner, author=changing.author(author))
+        bandit_changes.learn_again(self._learner, author=bandit_changes.author(author))
         self._changed()
 
     def events(self) -> list[BanditEvent]:
@@ -734,6 +738,12 @@ class Live:
             self._background.begin()
         if self._decider.rule is not None:
             self._decider.rule.reseed()
+
+
+def _called(context: Any, arms: Any, *more: Any) -> Call:
+    """The call, with lists in the place of what can be read once, as a decision may be made again."""
+    read = (one if type(one) in READY else listed(one) for one in (context, arms))
+    return Call(*read, *more)
 
 
 def _given(answer: Any) -> Any:
