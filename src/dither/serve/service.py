@@ -15,8 +15,8 @@ from dither.serve import guard, measures
 from dither.serve.calls import Calls
 from dither.serve.exchange import (
     Decide,
-    DecidedOne,
     DecidedMany,
+    DecidedOne,
     DecideMany,
     Health,
     ProblemDetails,
