@@ -20,7 +20,7 @@ from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.live import beside, kept_requests, repeats, requests, settled
+from dither.live import beside, kept_requests, repeats, requests, same_settings
 from dither.live.learner import Learner
 from dither.live.requests import Call
 from dither.live.shown import Shown, ShownMany
@@ -102,7 +102,7 @@ class Decider:
             stands = self._learner.stands
             if stands.version == self._version or stands.torn:
                 return
-            if stands.first is not self._first and settled.differing(self.bandit, stands.bandit):
+            if stands.first is not self._first and same_settings.differing(self.bandit, stands.bandit):
                 self.bandit.follow(stands.bandit, settings=True)
                 self._recorder = self._recording()
             else:
@@ -175,7 +175,20 @@ class Decider:
         """The request, where there is no catalogue: most often X itself."""
         if self.bandit.features is None and call.arms is None:
             return self.bandit.read(call.context, call.mask)
-        return requests.read(self.bandit, None, call)
+        return self._encoded(call)
+
+    def _encoded(self, call: Call) -> Request:
+        """The request, as features make X of it. Raises Stale where others come meanwhile, in another thread."""
+        before = self._features()
+        try:
+            return requests.read(self.bandit, self.catalogue, call)
+        except Exception:
+            if any(one is not other for one, other in zip(before, self._features(), strict=True)):
+                raise Stale from None
+            raise
+
+    def _features(self) -> tuple[Any, Any]:
+        return self.bandit.features, None if self.catalogue is None else self.catalogue.features
 
     def request(self, begun: Begun, call: Call) -> Request:
         """The whole request. What was learnt is locked, since the bandit may grow and stands at the time from here."""
@@ -193,7 +206,7 @@ class Decider:
         """The request, where there is a catalogue."""
         if self.catalogue is not None and self.catalogue.features.dim != self.bandit.dim:
             raise Stale  # one of the two has other features already
-        return requests.read(self.bandit, self.catalogue, call)
+        return self._encoded(call)
 
     def choose(self, request: Request) -> Choice:
         """The choice: of the rule, where one acts."""
