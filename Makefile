@@ -65,8 +65,8 @@ bench-peers: .venv/test
 
 soak: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
-	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50 --restores 20 --full 20
-	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50 --restores 20 --full 20 --postgres
+	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50 --events 20 --restores 20 --full 20
+	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50 --events 20 --restores 20 --full 20 --postgres
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/kills.py --rounds 50 --pooler
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/promotions.py --rounds 20
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/promotions.py --rounds 20 --wait

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import dither
-from dither.features import Category, Hashed, Numeric, Text, Words, raw_records
+from dither.features import Category, Hashed, Hour, Numeric, Text, Weekday, Words, raw_records
 from dither.features.raw_records import RawRequest
 
 KINDS = {
@@ -27,6 +27,8 @@ KINDS = {
     "hashed": Hashed(width=8),
     "text": Text(width=8),
     "words": Words(vocabulary=["a", "b"]),
+    "hour": Hour(),
+    "weekday": Weekday(),
 }
 
 

@@ -73,18 +73,18 @@ class Machine(RuleBasedStateMachine):
         happened = {batch: (what, details, new) for (batch, what, details), new in zip(events, self.asked, strict=True)}
         states = [(BEGIN, [])]
         for batch in range(1, last + 1):
-            now, learnt = states[-1]
-            what, details, new = happened.get(batch, (None, None, None))
-            states.append(
-                {
-                    None: lambda: (now, [*learnt, batch]),
-                    "change": lambda: (now | new if "kind" not in new else new, learnt),
-                    "promote": lambda: (new, [*range(1, batch)]),
-                    "rollback": lambda: states[new],
-                    "relearn": lambda: (now, [*range(1, batch)]),
-                }[what]()
-            )
+            states.append(self.after_batch(batch, states, *happened.get(batch, (None, None, None))))
         return states, rows
+
+    def after_batch(self, batch, states, what, details, new):
+        now, learnt = states[-1]
+        if what is None:
+            return now, [*learnt, batch]
+        if what == "change":
+            return (new if "kind" in new else now | new), learnt
+        if what == "rollback":
+            return states[new]
+        return (new if what == "promote" else now), [*range(1, batch)]
 
     def bandit(self, state, rows):
         """A plain bandit of these settings that has learnt these batches."""
@@ -100,29 +100,29 @@ class Machine(RuleBasedStateMachine):
 
     # What users do
 
-    @rule(which=WHICH)
-    def decide(self, which):
-        id = f"d{next(self.number)}"
-        self.call(which, "choose", X, id=id, extra={"user": id})
-        self.decisions.append(id)
+    @rule(which=WHICH, data=st.data())
+    def decide(self, which, data):
+        """Some decisions, of which most have a reward, from any process and some of them together."""
+        new = [f"d{next(self.number)}" for _ in range(data.draw(st.integers(1, 4)))]
+        for id in new:
+            self.call(which, "choose", X, id=id, extra={"user": id})
+        self.decisions += new
+        for id in new[1:]:
+            self.call(data.draw(WHICH), "reward", id, data.draw(REWARDS))
 
     @precondition(lambda self: self.decisions)
-    @rule(which=WHICH, data=st.data(), r=REWARDS)
-    def reward(self, which, data, r):
-        self.call(which, "reward", data.draw(st.sampled_from(self.decisions[-4:])), r)
-
-    @precondition(lambda self: self.decisions)
-    @rule(which=WHICH, data=st.data(), r=REWARDS)
-    def reward_several(self, which, data, r):
+    @rule(which=WHICH, data=st.data(), r=REWARDS, some=st.booleans())
+    def reward_or_correct(self, which, data, r, some):
         ids = data.draw(st.lists(st.sampled_from(self.decisions), unique=True, min_size=1, max_size=4))
-        self.call(which, "reward", ids, [r] * len(ids))
+        if some:
+            self.call(which, "reward", ids, [r] * len(ids))
+        for id in ids[:2]:
+            if [one for one in self.call(which, "events_of", id) if one[2] == "counted"]:
+                self.call(which, "correct", id, r)
 
-    @precondition(lambda self: self.decisions)
-    @rule(which=WHICH, data=st.data(), r=REWARDS)
-    def correct(self, which, data, r):
-        id = data.draw(st.sampled_from(self.decisions))
-        if [one for one in self.call(which, "events_of", id) if one[2] == "counted"]:
-            self.call(which, "correct", id, r)
+    @rule(which=WHICH, data=st.data())
+    def decide_again(self, which, data):
+        self.decide(which, data)
 
     @precondition(lambda self: self.decisions)
     @rule(which=WHICH, data=st.data())
@@ -132,13 +132,11 @@ class Machine(RuleBasedStateMachine):
         self.decisions.remove(id)
         self.after = next(self.number)
 
-    @rule(which=WHICH)
-    def learn(self, which):
+    @rule(which=WHICH, ends=st.booleans())
+    def learn(self, which, ends):
+        if ends:
+            self.call(1 - which, "the_lease_ends")
         self.call(which, "learn")
-
-    @rule(which=WHICH)
-    def the_lease_ends(self, which):
-        self.call(which, "the_lease_ends")
 
     # Events
 
@@ -151,14 +149,12 @@ class Machine(RuleBasedStateMachine):
         assert stands["batch"] == len(states) - 1
         assert_allclose(stands["theta"], self.bandit(states[-1], rows).theta, rtol=0, atol=1e-9)
 
-    @rule(which=WHICH, new=st.sampled_from(POLICY + MODEL))
+    @rule(which=WHICH, new=st.sampled_from([*POLICY, *MODEL, BEGIN, *OTHERS]))
     def change(self, which, new):
-        if "c" not in new or self.states()[0][-1][0]["kind"] == "LinFP":
+        if "kind" in new:
+            self.happens(which, new, "change", bandit=made(new))
+        elif "c" not in new or self.states()[0][-1][0]["kind"] == "LinFP":
             self.happens(which, new, "change", **new)
-
-    @rule(which=WHICH, new=st.sampled_from([BEGIN, *OTHERS]))
-    def change_the_bandit(self, which, new):
-        self.happens(which, new, "change", bandit=made(new))
 
     @rule(which=WHICH, keep=st.booleans())
     def promote(self, which, keep):
@@ -176,12 +172,12 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=WHICH, data=st.data())
     def rollback(self, which, data):
-        to = data.draw(st.integers(0, len(self.states()[0]) - 1))
-        self.happens(which, to, "rollback", to)
-
-    @rule(which=WHICH)
-    def relearn(self, which):
-        self.happens(which, None, "relearn")
+        """To a batch; then it may be learnt again."""
+        if (back := data.draw(st.integers(0, 9))) < 8:
+            to = max(0, len(self.states()[0]) - 1 - back)
+            self.happens(which, to, "rollback", to)
+        else:
+            self.happens(which, None, "relearn")
 
     # Ends
 

@@ -170,10 +170,13 @@ def test_slots_are_those_of_the_moment():
             arms.retire("b")
         d = live.choose({"age": i / 9}, arms=None if i % 2 else ["c", "a"])
         mean = live.bandit.predict(fields.encode({"age": i / 9}))
-        seen.append((d, dict(zip(arms.everything, mean, strict=False))))
+        bandit = live.bandit
+        beta = bandit.policy.rule(bandit.model, bandit.state, t=bandit.t, d=bandit.dim).by
+        seen.append((d, dict(zip(arms.everything, mean, strict=False)), beta))
         live.reward(d.id, float(d.place))
-    for i, (d, mean) in enumerate(seen):
+    for i, (d, mean, beta) in enumerate(seen):
         e = live.explain(d.id)
+        assert_allclose(e.w, beta * e.width, rtol=1e-9)
         assert set(e.ids) == ({"a", "c"} if i % 2 == 0 else {"a", "b", "c"} if i < 5 else {"a", "c", "d"})
         assert_allclose(e.mean, [mean[arm] for arm in e.ids], atol=1e-12)
         assert e.name(e.chosen.arm) == d.arm
@@ -273,6 +276,20 @@ def test_a_rule_that_acts():
     assert "Means and widths are those of the bandit" in str(e)
 
 
+def test_a_fallback():
+    live = dither.Live(None, bandit=begin())
+    play(live, 2)
+    d = play(live, 1)[-1][0]
+    row(live, d.id, propensity=None, propensity_kind="none", z=None, floor=None, extra='{"fallback": true}')
+    e = live.explain(d.id)
+    assert e.cause == "fallback"
+    assert "nothing was drawn" in e.why
+    assert np.isnan(e.propensity).all()
+    assert_allclose(e.mean, live.replay(2).predict(X))
+    assert e.unknown == ()
+    json.dumps(e.to_dict(), allow_nan=False)
+
+
 # What is not
 
 
@@ -284,6 +301,7 @@ def test_what_the_ledger_does_not_say():
     assert_array_equal(np.isnan(e.mean), np.array(ARMS) != d.arm)
     assert_allclose(e.mean[d.place], live.replay(2).predict(X)[d.place])
     assert e.propensity[d.place] == d.propensity
+    assert (e.cause, e.chosen.coin) == ("unknown", None)  # an estimate tells of no coin
     json.dumps(e.to_dict(), allow_nan=False)
 
 
@@ -296,6 +314,9 @@ def test_a_coin_is_known_without_the_other_arms():
         assert e.cause == ("floor" if coin else "unknown")
         assert_allclose(e.chosen.coin, 1.0 if coin else 0.125 / d.propensity)
         causes.add(e.cause)
+        live.erase([d.id])
+        e = live.explain(d.id)  # of which the probability and the floor are left
+        assert (e.cause, e.chosen.coin) == (("uniform", 1.0) if coin else ("unknown", None))
     assert causes == {"floor", "unknown"}
 
 

@@ -135,6 +135,10 @@ def test_with_a_catalogue_both_have_the_new_features(shared):
     shop.change("a1", {"words": 7.0})
     shop.retire("a2")
     some(one, 4, ["a1", "a3"])
+    who, ages = {"country": "de", "age": 30}, {"a3": {"words": 50.0}, "a1": {}}
+    d = one.choose(who, ages)
+    one.reward(d.id, 0.25)
+    made.append((who, [{**shop.records[id], **by[id], **ages[id]} for id in ages], d.place, 0.25))
     with pytest.raises(ValueError, match=r"refuse an arm of the catalogue: arm 'a1' has no field 'by'.*arms=\{id"):
         one.change(features=second())
     with pytest.raises(LookupError, match="no arm 'a4'"):

@@ -64,8 +64,19 @@ def test_beside_a_catalogue_stays_what_the_request_brought(home):
     shop = dither.Catalogue(features(), {"a1": ARMS[0], "a2": ARMS[1]})
     live = dither.Live(home, bandit=begin(), catalogue=shop, store="records")
     d = live.choose(WHO, ["a1", "a2"])
-    assert kept(live) == {d.id: (WHO, None)}
-    assert live.read().frame["catalogue"].to_list() == [2]
+    more = {"a2": {"words": 9.0, "odd": 1}, "a1": None}
+    brought, masked = live.choose(WHO, more), live.choose(WHO, more, mask=[False, True])
+    both = live.choose([WHO, WHO], more, mask=[[True, True], [False, True]])
+    given = {"a2": more["a2"]}
+    assert kept(live) == {
+        d.id: (WHO, None),
+        brought.id: (WHO, given),
+        masked.id: (WHO, None),
+        both.id[0]: (WHO, given),
+        both.id[1]: (WHO, None),
+    }
+    assert live.read().frame["catalogue"].to_list() == [2] * 5
+    # seen red: records of arms that were masked
 
 
 def test_a_choice_within_the_transaction_keeps_them_too(home):

@@ -60,7 +60,7 @@ def test_status_is_that_of_the_rows(home):
     assert told["total"]["decisions"] == 10
     assert [row["day"] for row in told["days"]] == ["2026-03-01", "2026-03-02", "2026-03-03"]
     assert {row["arm"]: row["decisions"] for row in told["arms"]} == shown
-    assert told["known"]["batch"] == 5
+    assert told["here"]["batch"] == 5
     later = live.status(since="2026-03-02T05:00")
     assert [row.day for row in later.days.by_day()] == [row.day for row in seen.days.by_day()[1:]]
     assert later.pending == 5  # of all days
@@ -99,7 +99,7 @@ def test_what_waits_is_a_warning(shared):
         assert seen.learning.lag == (seen.now - moment(0)).total_seconds()
         assert "1 rewards wait to be learnt" in seen.warnings[0]
         assert "nobody learns" in seen.warnings[0]
-        assert other.status(limits=status.Limits(max_lag=1e11)).exit_code == 0
+        assert other.status(limits=status.WarningLimits(max_lag=1e11)).exit_code == 0
     live.learn()
     assert live.status().exit_code == 0
     live.close()
@@ -118,8 +118,8 @@ def test_a_horizon_that_nobody_closes_is_a_warning(home):
 
 def test_silence_is_a_warning(home):
     with lived(home) as live:
-        assert live.status(limits=status.Limits(max_silence=1e11)).exit_code == 0
-        assert live.status(limits=status.Limits(max_silence=60)).warnings == [
+        assert live.status(limits=status.WarningLimits(max_silence=1e11)).exit_code == 0
+        assert live.status(limits=status.WarningLimits(max_silence=60)).warnings == [
             "there was no decision since 2026-03-03 02:00 UTC"
         ]
 
@@ -146,7 +146,7 @@ def test_troubles_and_what_features_did_not_know(home):
         live.choose({"country": "DE"}, arms=[{"topic": "art"}, {"topic": "war"}])
         live.ledger.database.troubles.add("snapshot", "it failed (OSError: no room): it is tried again in 1 s")
         seen = live.status()
-        assert seen.known.unknown == {"country": 1}
+        assert seen.here.unknown == {"country": 1}
         assert seen.exit_code == 1
         assert "trouble with snapshot" in seen.warnings[0]
         assert "country: 1" in seen.text()

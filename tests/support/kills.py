@@ -1,13 +1,15 @@
 """Processes that decide and reward on one ledger while it suffers. Alone: kills.py --rounds 50, and with --postgres.
 
     kills      the processes are killed after a random number of calls
+    events     the same, where every second turn changes the bandit
     restores   a backup is put back while they work (places.py says how); then kills
     full       the disk has no more room while they work, and later it has; then kills
 
 In each round processes are forked. Each opens `Live` on the home, and tells through a pipe of every call that has
 returned, with the moments when it began and returned. Then the ledger must have all that was acknowledged: decisions,
-rewards and changes of arms (but for those between a backup and its return). Each reward counts once, the bandit and its
-shadow must be those of a replay, and each decision has the propensity that the batch which it knew gives.
+rewards, changes of arms and events of the bandit (but for those between a backup and its return). Each reward counts
+once, the bandit and its shadow must be those of a replay, and each decision has the propensity that the batch which it
+knew gives. Events are settings that change, rollbacks, what is learnt again, and a shadow that is promoted.
 """
 
 import argparse
@@ -25,10 +27,12 @@ import numpy as np
 
 import databases
 import dither
+import walks
 from dither.features import Numeric
 from places import Address, Disk, File, Served, in_a_child
 
 PROCESSES, CALLS = 2, 60
+EVENTS, MANY = 0.05, 0.5  # the share of the turns of a process in which the bandit changes
 PATIENCE = 120  # seconds in which a process must be able to go on
 SETTINGS = {"lease_seconds": 0.3, "snapshot_batches": 7, "refresh_seconds": 0.05}
 PLAIN = Numeric(mean=0, scale=1)
@@ -47,10 +51,23 @@ def first(home):
     return 0
 
 
-def work(home, out, seed, limit=None):
+def event(live, rng):
+    """An event at random, and what it is told: more often one after which nothing is learnt again."""
+    return [
+        ("change", {"floor": round(float(rng.uniform(0.01, 0.3)), 9)}),
+        ("change", {"floor": round(float(rng.uniform(0.01, 0.3)), 9)}),
+        ("change", {"lam": round(float(rng.uniform(1, 5)), 9)}),
+        ("rollback", {"batch": max(0, live.batch - int(rng.integers(5)))}),
+        ("relearn", {}),
+        ("promote", {"keep": True}),
+    ][rng.integers(6)]
+
+
+def work(home, out, seed, limit=None, events=EVENTS):
     """Decide and reward for ever. A line is written when a call has returned.
 
     limit : bytes that a file may have, until five calls were refused for it; None: it has any
+    events : the share of turns in which the bandit changes
     """
     rng, refused = np.random.default_rng(seed), 0
     live = None
@@ -72,6 +89,10 @@ def work(home, out, seed, limit=None):
                 tell(f"{version} add {id}")
                 version, tell = call("a", live.catalogue.retire, id)
                 tell(f"{version} retire {id}")
+            if (luck := rng.random()) < events:  # the bandit changes
+                what, given = event(live, rng)
+                _, tell = call("e", getattr(live, what), author=f"{os.getpid()}-{luck}", **given)
+                tell(f"{what} {os.getpid()}-{luck}")
             d, tell = call("d", live.choose, None, extra={"pad": "x" * int(rng.integers(4000))})
             tell(d.id)
             r = float(np.round(rng.normal(), 6))
@@ -89,7 +110,7 @@ def work(home, out, seed, limit=None):
 class Crew:
     """Processes at work, and the lines that they have written."""
 
-    def __init__(self, home, luck, limit=None):
+    def __init__(self, home, luck, limit=None, events=EVENTS):
         self.lines, self._running = [], []
         for _ in range(PROCESSES):
             receive, send = os.pipe()
@@ -97,7 +118,7 @@ class Crew:
             if child == 0:
                 try:
                     os.close(receive)
-                    work(home, send, luck.randrange(2**32) + os.getpid(), limit)
+                    work(home, send, luck.randrange(2**32) + os.getpid(), limit, events)
                 except BaseException:
                     import traceback
 
@@ -142,6 +163,13 @@ class Crew:
 def killed(place, luck, acknowledged):
     """One round; -> all that must be there."""
     crew = Crew(place.home, luck)
+    crew.go_on(luck.randrange(1, CALLS))
+    return acknowledged + crew.kill()
+
+
+def changed(place, luck, acknowledged):
+    """One round: the bandit changes again and again."""
+    crew = Crew(place.home, luck, events=MANY)
     crew.go_on(luck.randrange(1, CALLS))
     return acknowledged + crew.kill()
 
@@ -195,6 +223,12 @@ def check(home, acknowledged):
     assert {answer for _, _, answer in answers} <= {"counted", "known"}
     first_answers = [answer for answer in answers if answer[2] == "counted"]
     assert len(first_answers) == len(set(first_answers)), "a reward was answered 'counted' twice"
+    told = {(line[3], line[4]) for line in acknowledged if line[0] == "e" and line[3] != "relearn"}  # of nothing
+    happened = live.events()
+    assert told <= {(one.what, one.author) for one in happened}, "an event that was acknowledged is lost"
+    assert [one.number for one in happened] == list(range(1, len(happened) + 1))
+    assert len({one.author for one in happened}) == len(happened), "an event is there twice"
+    live.relearn(author=f"check {len(happened)}")
     for of in ("bandit", "shadow"):
         assert live.to_bytes(of) == live.replay(of=of).to_bytes(), f"the {of} is not that of a replay"
     assert live.bandit.observations == len(counted), "a reward was learnt twice, or not at all"
@@ -206,21 +240,17 @@ def check(home, acknowledged):
 
 def knew_what_they_say(live):
     """Each decision has the propensity of the bandit after the batch that its row names."""
-    taught = live._learner.replay(0)
     with live.ledger.database.reading() as connection:
         batches = dict(connection.exec_driver_sql("SELECT id, batch FROM dither_decisions").fetchall())
-    rows = live.read().frame.select("id", "features", "arm", "propensity").to_dicts()
+    rows = live.read().frame.select("id", "features", "arm", "propensity", "floor").to_dicts()
     rows.sort(key=lambda row: batches[row["id"]])
-    with live.ledger.database.reading() as connection:
-        for row in rows:
-            while taught.batch < batches[row["id"]]:
-                number = taught.batch + 1
-                taught.learn(taught.lesson(connection, number, upto=number))
-            p = taught.bandit.propensities(np.array(row["features"]))[row["arm"]]
-            assert abs(p - row["propensity"]) < 1e-9, f"{row['id']} did not know batch {batches[row['id']]}"
+    for row, bandit in zip(rows, walks.bandits(live, [batches[row["id"]] for row in rows]), strict=True):
+        p = bandit.propensities(np.array(row["features"]))[row["arm"]]
+        same = abs(p - row["propensity"]) < 1e-9 and bandit.floor == row["floor"]
+        assert same, f"{row['id']} did not know batch {batches[row['id']]}"
 
 
-ROUNDS = {"kills": killed, "restores": restored, "full": filled}
+ROUNDS = {"kills": killed, "events": changed, "restores": restored, "full": filled}
 
 
 def rounds(place, n, what="kills", seed=0):
@@ -241,6 +271,8 @@ def on_files(given):
     with tempfile.TemporaryDirectory() as folder:
         rounds(File(Path(folder) / "ledger.db"), given.rounds)
     with tempfile.TemporaryDirectory() as folder:
+        rounds(File(Path(folder) / "ledger.db"), given.events, "events")
+    with tempfile.TemporaryDirectory() as folder:
         rounds(File(Path(folder) / "ledger.db"), given.restores, "restores")
     with tempfile.TemporaryDirectory() as folder:
         disk = Disk(folder)
@@ -253,7 +285,12 @@ def on_files(given):
 
 def on_servers(given):
     """Rounds on PostgreSQL, each kind on a server of its own. Only a disk of its own can be full."""
-    for what, n in (("kills", given.rounds), ("restores", given.restores), ("full", given.full)):
+    for what, n in (
+        ("kills", given.rounds),
+        ("events", given.events),
+        ("restores", given.restores),
+        ("full", given.full),
+    ):
         place = Served(small=what == "full")
         try:
             if place.small or what != "full":
@@ -282,6 +319,7 @@ def give_up(*_):
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--rounds", type=int, default=50, help="kills")
+    options.add_argument("--events", type=int, default=0, help="kills where the bandit changes all the time")
     options.add_argument("--restores", type=int, default=0, help="backups that are put back")
     options.add_argument("--full", type=int, default=0, help="full disks")
     where = options.add_mutually_exclusive_group()

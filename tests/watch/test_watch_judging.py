@@ -12,7 +12,8 @@ from dither import ope, watch
 from dither.watch import desk as desks
 from dither.watch import judging
 from dither.watch.desk import AnswerDesk, Busy
-from dither.watch.judging import Asked, Judge
+from dither.watch.judging import Asked, PolicyJudge
+from dither.watch.watched import WatchedLedger
 from watched_ledgers import ARMS, SCRIPT
 
 
@@ -38,7 +39,7 @@ def used(ledger):
 
 
 def test_the_estimate_is_that_of_the_log(ledger):
-    judge, logged = Judge(ledger, no_bandit, 30), used(ledger)
+    judge, logged = PolicyJudge(ledger, no_bandit, 30), used(ledger)
     evaluation = answered(judge, Asked("arm", SCRIPT)).evaluation
     q = np.array([ARMS.index(SCRIPT) == a for a in logged.a], dtype=float)
     (name,) = evaluation.policies
@@ -54,7 +55,7 @@ def test_the_estimate_is_that_of_the_log(ledger):
 
 def test_what_did_not_come_may_count_as_a_number(ledger):
     logged = ledger.read()
-    evaluation = answered(Judge(ledger, no_bandit, 30), Asked("uniform", missing=0.0, span=(0.0, 1.0))).evaluation
+    evaluation = answered(PolicyJudge(ledger, no_bandit, 30), Asked("uniform", missing=0.0, span=(0.0, 1.0))).evaluation
     (name,) = evaluation.policies
     paid = np.nan_to_num(logged.r)
     assert evaluation.estimates[name, "ips"].value == pytest.approx(np.mean(paid / logged.p / len(ARMS)))
@@ -64,7 +65,7 @@ def test_what_did_not_come_may_count_as_a_number(ledger):
 
 def test_only_the_latest_decisions_are_asked(ledger, monkeypatch):
     monkeypatch.setattr(judging, "FEATURED", 50)
-    judge = Judge(ledger, lambda: dither.LinFP(dim=3, seed=0), 30)
+    judge = PolicyJudge(ledger, lambda: dither.LinFP(dim=3, seed=0), 30)
     assert answered(judge, Asked("uniform", rows=100)).rows == 100
     assert answered(judge, Asked("now", rows=100)).rows == 50
 
@@ -72,7 +73,7 @@ def test_only_the_latest_decisions_are_asked(ledger, monkeypatch):
 def test_the_shadow_is_judged_by_what_was_logged_of_it(ledger):
     logged = used(ledger)
     judged = logged.matrix("judged")[np.arange(len(logged)), logged.a]
-    evaluation = answered(Judge(ledger, no_bandit, 30), Asked("shadow")).evaluation
+    evaluation = answered(PolicyJudge(ledger, no_bandit, 30), Asked("shadow")).evaluation
     (name,) = evaluation.policies
     weights = judged / logged.p
     assert evaluation.estimates[name, "snips"].value == pytest.approx(np.sum(weights * logged.r) / np.sum(weights))
@@ -84,13 +85,22 @@ def test_without_exploration_is_the_best_arm_of_the_bandit(rich, ledger):
     logged = used(ledger)
     best = np.argmax(bandit.mean(logged.X), axis=1)
     weights = (best == logged.a) / logged.p
-    evaluation = answered(Judge(ledger, lambda: bandit, 30), Asked("greedy")).evaluation
+    evaluation = answered(PolicyJudge(ledger, lambda: bandit, 30), Asked("greedy")).evaluation
     (name,) = evaluation.policies
     assert evaluation.estimates[name, "snips"].value == pytest.approx(np.sum(weights * logged.r) / np.sum(weights))
 
 
+def test_the_bandit_of_the_page_is_the_one_that_acts_now(rich):
+    watched = WatchedLedger(rich[0], show_context=False, seconds=30)
+    with dither.Live(rich[0], learn=False) as live:
+        assert watched.bandit().to_bytes() == live.replay().to_bytes()
+    answer = watched.judge.answer(Asked("now"), wait=20)
+    assert answer.evaluation is not None
+    watched.close()
+
+
 def test_what_cannot_be_judged_is_said(ledger):
-    judge = Judge(ledger, no_bandit, 30)
+    judge = PolicyJudge(ledger, no_bandit, 30)
     assert "no bandit here" in answered(judge, Asked("now")).words
     assert "was not on offer" in answered(judge, Asked("arm", "nobody")).words
 
@@ -104,7 +114,7 @@ def test_a_question_is_answered_once_for_all_who_ask(ledger, monkeypatch):
         return ope.evaluate(logged, policies, **more)
 
     monkeypatch.setattr(judging, "evaluate", evaluate)
-    judge = Judge(ledger, no_bandit, 30)
+    judge = PolicyJudge(ledger, no_bandit, 30)
     assert [judge.answer(Asked("uniform"), wait=0) for _ in range(3)] == [None] * 3  # nobody waits
     go.set()
     first = answered(judge, Asked("uniform"))
@@ -118,7 +128,7 @@ def test_a_question_is_answered_once_for_all_who_ask(ledger, monkeypatch):
 def test_more_questions_than_may_wait_are_refused(ledger, monkeypatch):
     go = threading.Event()
     monkeypatch.setattr(judging, "evaluate", lambda *_, **__: go.wait(20))
-    judge = Judge(ledger, no_bandit, 30)
+    judge = PolicyJudge(ledger, no_bandit, 30)
     for rows in range(1, desks.MOST + 2):
         assert judge.answer(Asked("uniform", rows=rows), wait=0) is None
     with pytest.raises(Busy):
@@ -135,7 +145,7 @@ def test_what_takes_too_long_is_given_up(ledger, monkeypatch):
             on_progress(1, 2)
 
     monkeypatch.setattr(judging, "evaluate", evaluate)
-    answer = answered(Judge(ledger, no_bandit, 0.05), Asked("uniform"))
+    answer = answered(PolicyJudge(ledger, no_bandit, 0.05), Asked("uniform"))
     assert answer.evaluation is None
     assert "longer than 0.05 s" in answer.words
 

@@ -263,7 +263,7 @@ def test_nothing_is_written_and_no_ledger_is_made(rich, tmp_path):
     before = hashlib.sha256(path.read_bytes()).hexdigest()
     page = Client(watch.app(path))
     for place in [*PLACES, "/judge?policy=uniform", "/judge?policy=greedy", "/judge?policy=shadow"]:
-        page.get(place)
+        assert page.get(place).status_code == 200
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
     with pytest.raises(FileNotFoundError, match="none"):
         watch.app(tmp_path / "none.db")

@@ -70,6 +70,7 @@ COMMANDS = {
     "tune": Command(
         OWN + "tuning", "tune", "dither tune log.parquet 'LinFP:c=0.3|1|3,lam=0.1|1' --floor 0.05 --save tuned.npz"
     ),
+    "serve": Command(OWN + "hosting", "serve", "dither serve news.db --workers 2"),
     "watch": Command(OWN + "watching", "watch", "dither watch news.db"),
 }
 

@@ -29,8 +29,8 @@ def status(
     if as_json and prometheus:
         raise ValueError("--json and --prometheus are two formats: ask for one of them")
     lag = timed.seconds("--max-lag", max_lag)
-    limits = stands.Limits(
-        stands.Limits.max_lag if lag is None else lag,
+    limits = stands.WarningLimits(
+        stands.WarningLimits.max_lag if lag is None else lag,
         None if max_silence is None else timed.seconds("--max-silence", max_silence),
     )
     with Ledger.to_read(home) as ledger:

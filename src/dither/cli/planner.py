@@ -14,7 +14,7 @@ from dither.ope import planning
 
 
 @dataclass(frozen=True)
-class World:
+class RewardsToPlan:
     """What is known of the rewards, where a log does not say it."""
 
     rate: Annotated[float | None, Given(help="Mean of rewards of 0 or 1, such as clicks.")] = None
@@ -40,7 +40,7 @@ def plan(
     log: Annotated[
         Path | None, Given("--from", metavar="LOG", help="A log, which says arms, spread and loss that are not given.")
     ] = None,
-    world: World,
+    world: RewardsToPlan,
     floor: Annotated[
         list[float] | None,
         typer.Option(

@@ -33,6 +33,7 @@ Cause = Literal[
     "minimum",  # a coin: the minimum of the arm
     "baseline",  # the baseline, in place of an arm that was not safe
     "rule",  # a rule of the user's, which acted in place of the bandit
+    "fallback",  # the fallback of the call, as the store was away: nothing was drawn
     "unknown",
 ]
 CAUSES = get_args(Cause)

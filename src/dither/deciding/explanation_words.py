@@ -53,6 +53,7 @@ def why(e: "Explanation") -> str:
         "draw": f"The policy's own draw, which is not kept, can have shown {arm}{others}.",
         "baseline": f"{arm} is the baseline, and was shown in place of what was not safe{_instead(e, chosen.arm)}.",
         "rule": "A rule of yours acted in place of the bandit.",
+        "fallback": f"The store was away, so nothing was drawn, and the call's fallback {arm} was shown.",
         "unknown": f"What chose {arm} is not known.",
         **{
             coin: f"A coin chose {arm}: that of {what}{f'. At {at} the policy shows {by_policy}' if by_policy else ''}."
@@ -84,7 +85,7 @@ def _instead(e: "Explanation", arm: int) -> str:
 def _coin(e: "Explanation") -> str:
     """What is to be said of a coin that may have chosen as well."""
     chosen = e.chosen
-    if chosen is None or chosen.cause in (*COINS, "alone", "rule", "unknown") or chosen.coin == 0:
+    if chosen is None or chosen.cause in (*COINS, "alone", "rule", "fallback", "unknown") or chosen.coin == 0:
         return ""
     if chosen.coin is None:
         return f" A coin may have shown it as well: a share {errors.number(e.uniform)} of choices is uniform." * bool(
@@ -96,7 +97,7 @@ def _coin(e: "Explanation") -> str:
 def rows(e: "Explanation", most: int = ARMS) -> list[tuple[str, ...]]:
     """The cells of `HEADS`, the arm shown first, then the others by their probability."""
     number = errors.number
-    cells = []
+    cells, wide = [], widths(e)
     for i in order(e)[:most]:
         ends = [
             errors.DASH if math.isnan(end) else f"{end:.4g}".replace("-", errors.MINUS) for end in (e.low[i], e.high[i])
@@ -108,12 +109,17 @@ def rows(e: "Explanation", most: int = ARMS) -> list[tuple[str, ...]]:
             (
                 e.name(i) + mark,
                 number(e.mean[i]),
-                number((e.width if e.law is None else e.w)[i]),
+                number(wide[i]),
                 number(e.propensity[i]) + se,
                 *ends,
             )
         )
     return cells
+
+
+def widths(e: "Explanation") -> np.ndarray:
+    """How much one unit of z moves the score of each arm, (K,); of a policy without lines the width of the model."""
+    return e.width if e.law is None else e.w
 
 
 def order(e: "Explanation") -> list[int]:
@@ -224,7 +230,7 @@ def _arm(e: "Explanation", i: int) -> dict[str, Any]:
         "arm": e.name(i),
         "place": i,
         "mean": _number(e.mean[i]),
-        "width": _number(e.width[i]),
+        "width": _number(widths(e)[i]),
         "m": _number(e.m[i]),
         "w": _number(e.w[i]),
         "probability": _number(e.propensity[i]),

@@ -42,8 +42,8 @@ def _meanings(features: Features) -> list[Any]:
     terms = [*((name,) for name in of_field), *features.cross]
     meanings: list[Any] = [INTERCEPT] * features.intercept
     for term in terms:
-        own = [name for name in term if name in features.context] + [name for name in term if name in features.arm]
-        meanings += itertools.product(*(of_field[name] for name in own))
+        ordered = sorted(term, key=lambda name: name in features.arm)  # those of the context first
+        meanings += itertools.product(*(of_field[name] for name in ordered))
     if features.form == "hybrid":
         shared = features.intercept + sum(len(of_field[name]) for name in features.context)
         first = meanings[:shared]

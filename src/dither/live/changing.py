@@ -16,7 +16,7 @@ from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import errors
-from dither.live import course, other_features, settled, settling, turns
+from dither.live import course, opening, other_features, settled, settling, turns
 from dither.live.course import Course
 from dither.live.learner import Learner
 from dither.live.taught import shadow_of
@@ -90,6 +90,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
 
     -> whether there is more than other terms
     """
+    opening.bandit("bandit", bandit, or_none="None")
     terms = {name: value for name, value in new.items() if name in NewTerms.__annotations__}
     other = {name: value for name, value in new.items() if name not in terms}
     if not new and bandit is None:

@@ -63,7 +63,9 @@ def explained(ledger: Ledger, id: Any, *, known: tuple[type, ...] = (), model: A
         odd += more
     if answer is None:
         answer = _of_row(decided)
-    if _ruled(decided):
+    if _fell(decided):
+        answer = _of_fallback(answer)
+    elif _ruled(decided):
         answer = _of_rule(answer, decided)
     judged, stored = _numbers(decided, beside.JUDGED), _stored(decided, moment.versions)
     return replace(answer, ids=decided.arms, decision=stored, judged=judged, unknown=answer.unknown + odd)
@@ -84,6 +86,11 @@ def _p(decided: DecisionRow) -> float:
 def _ruled(decided: DecisionRow) -> bool:
     """Whether a rule acted in place of the bandit."""
     return (decided.row.policy or "").startswith(acting.RULE)
+
+
+def _fell(decided: DecisionRow) -> bool:
+    """Whether nothing was drawn, as the store was away, and the fallback of the call was shown."""
+    return decided.extra.get(beside.FALLBACK) is True and decided.row.propensity is None
 
 
 # The moment
@@ -232,6 +239,15 @@ def _of_row(decided: DecisionRow) -> Explanation:
     return Explanation(m, w, low, high, each, _NOTHING, None, share, row.z, (), mean, width, kind, chosen=chosen)
 
 
+def _of_fallback(answer: Explanation) -> Explanation:
+    """The same where nothing was drawn. The means are those of the bandit that was not asked."""
+    none = np.full(len(answer.m), np.nan)
+    arm, greedy = (0, ()) if answer.chosen is None else (answer.chosen.arm, answer.chosen.greedy)
+    chosen = Chosen(arm, "fallback", None, greedy)
+    nothing: dict[str, Any] = {"propensity": none, "propensity_se": None, "kind": "none", "uniform": 0.0}
+    return replace(answer, chosen=chosen, best=(), unknown=(), **nothing)
+
+
 def _of_rule(answer: Explanation, decided: DecisionRow) -> Explanation:
     """The same where a rule acted, with a share of uniform choices. The means are those of the bandit beside it."""
     row, n, p, share = decided.row, decided.row.K, _p(decided), decided.row.floor or 0.0
@@ -262,8 +278,8 @@ def _compared(
         kind = type(moment.bandit.policy).__name__
         agrees = False if (row.policy or kind).partition("(")[0] != kind else None
     if moment.forgotten and agrees is not True:
-        chosen = answer.chosen
-        if chosen is not None and chosen.cause not in ("alone", "rule"):
+        chosen, whole = answer.chosen, not np.isnan(answer.mean).any()  # else it is by the row alone
+        if whole and chosen is not None and chosen.cause not in ("alone", "rule"):
             answer = replace(answer, chosen=Chosen(chosen.arm, "unknown"))
         lacks = "what the bandit had learnt of rewards that were erased since: means and widths are those without them"
         return answer, (lacks,)

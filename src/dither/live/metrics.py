@@ -67,19 +67,19 @@ class StatusCollector:
             for one in seen.budgets:
                 family.add_metric([one.arm, str(one.period or "ever")], getattr(one, field))
             yield family
-        if seen.known is None:
+        if seen.here is None:
             return
         unknown = self._core.GaugeMetricFamily(
             "dither_unknown_values", "Values that this process did not know, by field", labels=["field"]
         )
-        for name, n in seen.known.unknown.items():
+        for name, n in seen.here.unknown.items():
             unknown.add_metric([name], n)
         yield unknown
 
 
 def _single(seen: "Status", total: ArmDay) -> dict[str, tuple[str, float | None]]:
     """Gauges without labels: name -> help and value; None: it is not known."""
-    learning, known = seen.learning, seen.known
+    learning, here = seen.learning, seen.here
     return {
         "dither_up": ("Whether the ledger could be read", 1.0),
         "dither_warnings": ("What somebody should look at", len(seen.warnings)),
@@ -105,11 +105,11 @@ def _single(seen: "Status", total: ArmDay) -> dict[str, tuple[str, float | None]
         "dither_exploration_ratio": ("Share of the decisions that did not show the best arm", total.exploration),
         "dither_refused_rewards": (
             "Rewards that the model refused in this process",
-            None if known is None else known.refused,
+            None if here is None else here.refused,
         ),
         "dither_troubles": (
             "What failed beside calls that were answered, in this process, at most 100",
-            None if known is None else len(known.troubles),
+            None if here is None else len(here.troubles),
         ),
     }
 

@@ -132,15 +132,15 @@ def _completed(connection: Any, features: Features, arms: Mapping[Any, Any] | No
         if arms is not None:
             raise ValueError("arms= are for a catalogue, and the ledger has none: leave them out")
         return []
-    events, given = arm_events.since(connection).events, {str(id): one for id, one in (arms or {}).items()}
-    known = {event.id for event in events}
-    if odd := sorted(given.keys() - known):
-        raise errors.unknown("arm", odd[0], names=sorted(known))
+    events, passed = arm_events.since(connection).events, {str(id): one for id, one in (arms or {}).items()}
+    ids = {event.id for event in events}
+    if odd := sorted(passed.keys() - ids):
+        raise errors.unknown("arm", odd[0], names=sorted(ids))
     whole, changed = [], []
     for event in events:
         after = event
-        if event.record is not None and event.id in given:
-            more = records.record(given[event.id], f"arm {event.id!r}")
+        if event.record is not None and event.id in passed:
+            more = records.record(passed[event.id], f"arm {event.id!r}")
             new = {name: kind for name, kind in features.arm.items() if name not in event.record and name in more}
             read = records.table(more, list(new), what=f"arm {event.id!r}", optional=frozenset())
             after = event._replace(record=event.record | records.plain(read, new, what=f"arm {event.id!r}"))

@@ -96,9 +96,9 @@ class Live:
         bandit can learn, which is what None means: 0 to 1 with the logit link, no limits with the identity
     lease_seconds : after so long without a word from the process that learns, another one takes over
     snapshot_batches, snapshot_seconds : a snapshot is written after so many batches, or after so long
-    fallback_rows : how many decisions wait in memory while the store cannot be reached, where calls have a `fallback=`
     refresh_seconds : how often a process that does not learn looks for a snapshot. Changes of arms, shadow and budgets
         are seen by its next decision
+    fallback_rows : how many decisions wait in memory while the store cannot be reached, where calls have a `fallback=`
     known, model : as for `dither.load`, where the bandit is made of classes of your own
 
     The process that gives a new ledger its bandit draws from the streams of that bandit; all others from fresh entropy.
@@ -145,24 +145,14 @@ class Live:
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
+        how: dict[str, Any] = {"others": beside, "kept": kept, "load": load}
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
                 self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
-                agreed = opening.agreed(
-                    self.ledger,
-                    bandit,
-                    catalogue=catalogue,
-                    others=beside,
-                    pace=pace,
-                    kept=kept,
-                    budgets=budgets,
-                    reward_range=reward_range,
-                    load=load,
-                )
-            self._learner, self._keeper, self._decider, self._turns = opening.opened(
-                self.ledger, agreed, others=beside, kept=kept, load=load
-            )
+                also: dict[str, Any] = {"catalogue": catalogue, "budgets": budgets, "reward_range": reward_range}
+                agreed = opening.agreed(self.ledger, bandit, pace=pace, **also, **how)
+            self._learner, self._keeper, self._decider, self._turns = opening.opened(self.ledger, agreed, **how)
             self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
             self._anew()
         except BaseException:
@@ -661,13 +651,13 @@ class Live:
         """How many rewards the model refused in this process."""
         return self._learner.refused
 
-    def status(self, *, since: Any = None, limits: stands.Limits | None = None) -> stands.Status:
+    def status(self, *, since: Any = None, limits: stands.WarningLimits | None = None) -> stands.Status:
         """How the ledger stands, with what this process knows; `dither status HOME` says the same without that.
 
         since : a time: the days from its day on; None: all days
-        limits : what is a warning (`live.status.Limits`); None: the defaults
+        limits : what is a warning (`live.status.WarningLimits`); None: the defaults
         """
-        return stands.of(self.ledger, since=since, limits=limits or stands.Limits(), known=stands.known_to(self))
+        return stands.of(self.ledger, since=since, limits=limits or stands.WarningLimits(), here=stands.facts_of(self))
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""

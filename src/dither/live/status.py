@@ -1,7 +1,7 @@
 """`Status`: how a running bandit stands, from its ledger alone, for people, monitors and exit codes.
 
-What a ledger says is the same for everybody who reads it. What one process alone knows (`Known`: its troubles, what its
-model refused, values that its features did not know) is there where that process asks: `Live.status`.
+What a ledger says is the same for everybody who reads it. What one process alone knows (`ProcessFacts`: its troubles,
+what its model refused, values that its features did not know) is there where that process asks: `Live.status`.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ _ENOUGH = 10.0  # the least variance of a count that is compared so
 
 
 @dataclass(frozen=True)
-class Limits:
+class WarningLimits:
     """What is a warning.
 
     Parameters
@@ -49,7 +49,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Known:
+class ProcessFacts:
     """What one process alone knows."""
 
     troubles: tuple[Trouble, ...] = ()
@@ -102,8 +102,8 @@ class Status:
     version: str | None  # of dither, which made it
     bandit: str | None  # its model, as the ledger began
     budgets: tuple[Spending, ...]
-    known: Known | None  # None: the ledger alone was asked
-    limits: Limits
+    here: ProcessFacts | None  # None: the ledger alone was asked
+    limits: WarningLimits
     closes: bool  # whether something comes of `expire`: there is a default, or rewards have parts
 
     @property
@@ -138,11 +138,13 @@ class Status:
 _ALONE = [one.name for one in dataclasses.fields(Status) if one.name not in ("days", "limits", "closes")]
 
 
-def of(ledger: Ledger, *, since: Any = None, limits: Limits = Limits(), known: Known | None = None) -> Status:
+def of(
+    ledger: Ledger, *, since: Any = None, limits: WarningLimits = WarningLimits(), here: ProcessFacts | None = None
+) -> Status:
     """How a ledger stands. It is only read, and all of it at one moment.
 
     since : a time: the days from its day on; None: all days
-    limits : what is a warning; known : what the process that asks knows beside
+    limits : what is a warning; here : what the process that asks knows beside
 
     Raises ValueError for a time that is none; OSError where the ledger cannot be read.
     """
@@ -181,18 +183,18 @@ def of(ledger: Ledger, *, since: Any = None, limits: Limits = Limits(), known: K
         seen.version,
         seen.settings.get(BEGAN, {}).get("model"),
         tuple(Spending(arm, one.period, one.most, spent.get((arm, at), 0.0)) for (arm, one), at in placed.items()),
-        known,
+        here,
         limits,
         ledger.default is not None or ledger.parts is not None,
     )
 
 
-def known_to(live: Any) -> Known:
+def facts_of(live: Any) -> ProcessFacts:
     """What the process of a `Live` knows."""
     bandit, catalogue = live.bandit, live.catalogue
     features = bandit.features if catalogue is None else catalogue.features
     unknown = {} if features is None else features.unknown
-    return Known(tuple(live.troubles), live.refused, unknown, live.batch, live.learns)
+    return ProcessFacts(tuple(live.troubles), live.refused, unknown, live.batch, live.learns)
 
 
 def _warnings(seen: Status) -> Any:
@@ -216,9 +218,9 @@ def _warnings(seen: Status) -> Any:
                 f"arm {row.arm!r} was drawn {row.stated_shown:,} times of {row.stated:,}, and its stated probabilities "
                 f"say {row.expected:,.0f}: {abs(z):.1f} standard errors off"
             )
-    if seen.known is not None:
-        for what in dict.fromkeys(one.what for one in seen.known.troubles):
-            last = [one for one in seen.known.troubles if one.what == what][-1]
+    if seen.here is not None:
+        for what in dict.fromkeys(one.what for one in seen.here.troubles):
+            last = [one for one in seen.here.troubles if one.what == what][-1]
             yield f"trouble with {what} at {last.time:%Y-%m-%d %H:%M} UTC: {last.words}"
 
 

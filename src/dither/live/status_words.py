@@ -53,9 +53,9 @@ def _lines(seen: "Status", total: ArmDay) -> list[str]:
     ]
     if seen.overdue:
         lines.append(f"{seen.overdue:,} decisions are past their horizon and not closed")
-    if seen.known is not None:
-        odd = ", ".join(f"{name}: {n:,}" for name, n in sorted(seen.known.unknown.items())) or "none"
-        lines.append(f"this process: {seen.known.refused:,} rewards refused by the model; unknown values: {odd}")
+    if seen.here is not None:
+        odd = ", ".join(f"{name}: {n:,}" for name, n in sorted(seen.here.unknown.items())) or "none"
+        lines.append(f"this process: {seen.here.refused:,} rewards refused by the model; unknown values: {odd}")
     return lines
 
 

@@ -167,8 +167,8 @@ def plan(
             z = special.ndtri((1 + level) / 2) + special.ndtri(power)
             least = FEW * (differs / _other(arms, floor) + (1 - differs) / _favourite(arms, floor))
             n = math.ceil(max(z**2 * variance / difference**2, least))
-            given = math.nan if loss is None else n * floor * loss
-            rows.append(Planned(float(floor), kind, n, n * floor, given))
+            cost = math.nan if loss is None else n * floor * loss
+            rows.append(Planned(float(floor), kind, n, n * floor, cost))
     facts = (arms, float(difference), mean, float(spread), math.nan if loss is None else float(loss))
     of = (float(differs), float(explained), float(power), float(level))
     return Plan(tuple(rows), *facts, *of, says=_says(arms, difference, mean, spread, loss, differs, power, level))

@@ -53,7 +53,7 @@ POLICIES = {
 }
 
 
-class Judge:
+class PolicyJudge:
     """Answers questions about one ledger."""
 
     def __init__(self, ledger: Ledger, bandit: Callable[[], Bandit], seconds: float) -> None:

@@ -6,7 +6,7 @@ from dither.live.taught import ShadowFacts, shadow_of
 from dither.log import Ledger
 from dither.ope.verdicts import Verdict
 from dither.watch.desk import Busy
-from dither.watch.judging import Asked, Judge
+from dither.watch.judging import Asked, PolicyJudge
 
 
 class ShadowRow(NamedTuple):
@@ -17,7 +17,7 @@ class ShadowRow(NamedTuple):
     words: str = ""  # why there is no verdict
 
 
-def shadow(ledger: Ledger, judge: Judge) -> ShadowRow | None:
+def shadow(ledger: Ledger, judge: PolicyJudge) -> ShadowRow | None:
     """The shadow, judged beside the page; None: the ledger has none."""
     with ledger.database.reading() as connection:
         facts = shadow_of(connection)

@@ -12,7 +12,7 @@ from dither.live.status import Status
 from dither.log import Ledger
 from dither.log.database import lessons
 from dither.watch.desk import AnswerDesk
-from dither.watch.judging import Judge
+from dither.watch.judging import PolicyJudge
 
 PATIENCE = 0.8  # seconds for which the page of a decision waits for its explanation
 AGAIN = 10.0  # what was read is shown for so many times as long as the reading took
@@ -24,7 +24,7 @@ class WatchedLedger:
     def __init__(self, home: Any, *, show_context: bool, seconds: float) -> None:
         self.show_context, self.seconds = show_context, seconds
         self.ledger = Ledger.to_read(home)
-        self.judge = Judge(self.ledger, self.bandit, seconds)
+        self.judge = PolicyJudge(self.ledger, self.bandit, seconds)
         self._why = AnswerDesk("why")  # apart, as a replay may take long
         self._lock, self._until = threading.Lock(), 0.0
         self._seen: Status | None = None

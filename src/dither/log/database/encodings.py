@@ -176,8 +176,8 @@ class Encoder:
         if isinstance(request.arms, list):
             return [request.arms[place] for place in places], None
         ids = [json.loads(of.arms or "[]")[place] for place in places]
-        version, given = json.loads(of.extra or "{}")[CATALOGUE], request.arms or {}
-        records = [self._arms.record(connection, id, version) | given.get(id, {}) for id in ids]
+        version, brought = json.loads(of.extra or "{}")[CATALOGUE], request.arms or {}
+        records = [self._arms.record(connection, id, version) | brought.get(id, {}) for id in ids]
         return records, [self._arms.slot(id) for id in ids] if self.features.form == "hybrid" else None
 
 

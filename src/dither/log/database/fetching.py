@@ -89,12 +89,12 @@ def decisions(
 def _encoded(connection: sa.Connection, encoder: Encoder, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     """X and its width, as an encoder has them."""
     parts = [columns[one.name] for one in encoder.fields[:-1]]  # the last is called `raw`
-    found: dict[str, list[Any]] = {"features": [], "width": []}
+    encoded: dict[str, list[Any]] = {"features": [], "width": []}
     for X, d, *of in zip(columns["features"], columns["width"], *parts, columns["raw"], strict=True):
         again = None if X is None else encoder.rows(connection, np.frombuffer(X, dtype="<f8").reshape(-1, d), of)
-        found["features"].append(None if again is None else np.ascontiguousarray(again, dtype="<f8").tobytes())
-        found["width"].append(None if again is None else again.shape[1])
-    return found
+        encoded["features"].append(None if again is None else np.ascontiguousarray(again, dtype="<f8").tobytes())
+        encoded["width"].append(None if again is None else again.shape[1])
+    return encoded
 
 
 def with_extra(connection: sa.Connection, *names: str) -> Iterator[tuple[Any, dict[str, Any]]]:

@@ -28,7 +28,7 @@ from dither.log.database import sql_tables
 from dither.log.database.home import Home
 
 _DECISION, _REWARD, _LEASE = sql_tables.decisions.c, sql_tables.rewards.c, sql_tables.lease.c
-_BATCH, _SNAPSHOT = sql_tables.batches.c, sql_tables.snapshots.c
+_BATCH, _SNAPSHOT, _EVENT = sql_tables.batches.c, sql_tables.snapshots.c, sql_tables.events.c
 MOST = 10_000  # rewards in one batch
 _MINE = (_LEASE.holder == sa.bindparam("holder")) & (_LEASE.fence == sa.bindparam("fence_"))
 MARK = sa.func.coalesce(_BATCH.mark, _BATCH.time)  # of a batch: an older dither made batches without one
@@ -103,7 +103,7 @@ class Batch(NamedTuple):
     arithmetic: str | None = None  # that taught it (`base.compiled`); None: it is taught now, by that of this process
 
 
-class Encoder(Protocol):
+class Encodes(Protocol):
     """Who has x as other features make it than those that made it (`encodings`)."""
 
     fields: tuple[Any, ...]  # columns of a decision and of its records that this needs
@@ -275,7 +275,7 @@ def batch(
     slotted: bool,
     upto: int,
     gaps: Gaps = (),
-    encoder: Encoder | None = None,
+    encoder: Encodes | None = None,
 ) -> Batch:
     """The rewards of a batch, without those that were erased and those of decisions without features.
 
@@ -332,11 +332,15 @@ def parts(connection: sa.Connection) -> list[str]:
 def snapshot(connection: sa.Connection, *, after: int, before: int | None = None) -> Any:
     """The latest snapshot of a batch later than `after`, and earlier than `before`; None: there is none.
 
+    One that does not know all events up to its batch is none: an older dither, which has no events, wrote it while this
+    one made them.
+
     -> batch, bytes, shadow, shadow_bytes, mark (of its batch; None: of the beginning)
     """
-    kept = [c for c in _SNAPSHOT if c.name not in ("time", "fence")]
+    kept = [c for c in _SNAPSHOT if c.name not in ("time", "fence", "event")]
     fields = sa.select(*kept, MARK.label("mark")).outerjoin(sql_tables.batches, _BATCH.number == _SNAPSHOT.batch)
-    fields = fields.where(_SNAPSHOT.batch > after)
+    events = _last_event(_SNAPSHOT.batch).scalar_subquery()
+    fields = fields.where(_SNAPSHOT.batch > after, sa.func.coalesce(_SNAPSHOT.event, 0) == events)
     if before is not None:
         fields = fields.where(_SNAPSHOT.batch < before)
     return connection.execute(fields.order_by(_SNAPSHOT.batch.desc()).limit(1)).first()
@@ -357,12 +361,18 @@ def keep(
     shadow : the number and the bytes of the shadow that learns
     """
     connection.execute(sa.delete(sql_tables.snapshots).where(_SNAPSHOT.batch == batch))
-    new: dict[str, Any] = dict(batch=batch, time=home.now(connection), fence=lease.fence, bytes=data)
+    event = connection.scalar(_last_event(batch))
+    new: dict[str, Any] = dict(batch=batch, time=home.now(connection), fence=lease.fence, bytes=data, event=event)
     if shadow is not None:
         new |= dict(shadow=shadow[0], shadow_bytes=shadow[1])
     connection.execute(sa.insert(sql_tables.snapshots).values(new))
     latest = list(connection.scalars(sa.select(_SNAPSHOT.batch).order_by(_SNAPSHOT.batch.desc()).limit(most)))
     connection.execute(sa.delete(sql_tables.snapshots).where(_SNAPSHOT.batch < latest[-1]))
+
+
+def _last_event(batch: Any) -> Any:
+    """The number of the last event of a bandit up to a batch; 0: there was none."""
+    return sa.select(sa.func.coalesce(sa.func.max(_EVENT.number), 0)).where(_EVENT.batch <= batch)
 
 
 def changes(connection: sa.Connection) -> Changes:

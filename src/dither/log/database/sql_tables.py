@@ -139,6 +139,7 @@ snapshots = sa.Table(
     sa.Column("bytes", Bytes, nullable=False),  # Bandit.to_bytes
     sa.Column("shadow", Whole),  # the number of the shadow that learns beside it
     sa.Column("shadow_bytes", Bytes),
+    sa.Column("event", Whole),  # the last event that it knows; null: none, as of an older dither that knows no events
 )
 
 lease = sa.Table(  # one row

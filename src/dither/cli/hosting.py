@@ -1,0 +1,43 @@
+"""The command `dither serve`: parse the options, run the service."""
+
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    home: Annotated[str, typer.Argument(metavar="HOME", help="SQLite file of a ledger, or its PostgreSQL URL.")],
+    *,
+    port: Annotated[int, typer.Option(help="Port on which it answers.", min=1, max=65535)] = 8641,
+    host: Annotated[
+        str, typer.Option(help="Address on which it listens; another one than this needs DITHER_TOKEN.")
+    ] = "127.0.0.1",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name by which it is reached, such as bandit.example.org; may be repeated.", show_default=False
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes; one of them learns.", min=1, max=64)] = 1,
+    expire: Annotated[
+        float | None,
+        typer.Option(help="Seconds between two looks for horizons that have passed.", show_default="never"),
+    ] = None,
+    arms: Annotated[int, typer.Option(help="The most arms of one call.", min=1)] = 1000,
+    requests: Annotated[int, typer.Option(help="The most decisions or rewards of one call.", min=1)] = 1000,
+    body: Annotated[int, typer.Option(help="The most bytes of one call.", min=1)] = 1_000_000,
+    at_once: Annotated[int, typer.Option(help="The most calls that a process answers at the same time.", min=1)] = 256,
+) -> None:
+    """Answer decisions and rewards over HTTP, from a ledger that has its bandit already (docs/serve.md)."""
+    from dither.base import errors
+    from dither.cli.terminal import console
+
+    for package in ("fastapi", "uvicorn"):
+        errors.imported(package, package, extra="serve")
+    from dither.serve import launching
+
+    opening = launching.Opening(
+        home, tuple(name or ()), expire=expire, arms=arms, requests=requests, body=body, at_once=at_once
+    )
+    console().print(f"http://{host}:{port}  (Ctrl-C ends it)", highlight=False)
+    launching.run(opening, host=host, port=port, workers=workers)

@@ -1,0 +1,99 @@
+"""The service as processes of its own: uvicorn runs it, each worker opens the ledger, and gives it back at the end."""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from dither.base import errors
+from dither.live import Live
+from dither.serve import guard, secret, service
+
+NAME = "DITHER_SERVE"  # the variable by which a worker knows what it opens; it may hold a password, as the token's does
+FACTORY = "dither.serve.launching:application"
+GRACE = 30  # seconds in which running requests end, once the service is told to stop
+
+
+@dataclasses.dataclass(frozen=True)
+class Opening:
+    """What each worker opens, and how much it answers. The parameters of `service.app` and `Live` say what each means."""
+
+    home: str
+    hosts: tuple[str, ...] = ()
+    learn: bool | str = "background"
+    expire: float | None = None  # seconds between two calls of `Live.expire`; None: nobody calls it here
+    arms: int = 1000
+    requests: int = 1000
+    body: int = guard.Limits.body
+    seconds: float = guard.Limits.seconds
+    at_once: int = guard.Limits.at_once
+
+    def __post_init__(self) -> None:
+        if self.expire is not None:
+            errors.positive("expire", self.expire, most=1e9)
+
+
+def run(opening: Opening, *, host: str, port: int, workers: int) -> None:
+    """Serve until a signal ends it. Then running requests are answered, and the ledger is closed.
+
+    Raises ValueError for an address that others reach where there is no token, and what `Live` and `app` raise; nothing
+    has been served then.
+    """
+    uvicorn = errors.imported("uvicorn", "uvicorn", extra="serve")
+    if host not in ("127.0.0.1", "::1", "localhost") and secret.of_environment() is None:
+        raise ValueError(f"--host {host} is reached by others, which needs a token: set {secret.NAME}, or leave it out")
+    with Live(opening.home, learn=False) as live:  # what is wrong is said here, and not by each worker
+        _app(live, opening)
+    os.environ[NAME] = json.dumps(dataclasses.asdict(opening))
+    uvicorn.run(
+        FACTORY,
+        factory=True,
+        host=host,
+        port=port,
+        workers=workers,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,  # so that nobody is taken for this machine who is not
+        server_header=False,
+        ws="none",
+        lifespan="on",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=GRACE,
+    )
+
+
+def application() -> FastAPI:
+    """The app of one worker."""
+    settings = json.loads(os.environ[NAME])
+    opening = Opening(**settings | {"hosts": tuple(settings["hosts"])})
+    return _app(Live(opening.home, learn=opening.learn), opening)  # type: ignore[arg-type]
+
+
+def _app(live: Live, opening: Opening) -> FastAPI:
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        expiring = None if opening.expire is None else asyncio.create_task(_expired(live, opening.expire))
+        try:
+            yield
+        finally:
+            if expiring is not None:
+                expiring.cancel()
+            await run_in_threadpool(live.close)
+
+    limits = guard.Limits(opening.body, opening.seconds, opening.at_once)
+    more: dict[str, Any] = {"arms": opening.arms, "requests": opening.requests, "lifespan": lifespan}
+    return service.app(live, hosts=opening.hosts, limits=limits, **more)
+
+
+async def _expired(live: Live, seconds: float) -> None:
+    """Close the decisions whose horizon has passed, now and then. What fails is tried again the next time."""
+    while True:
+        await asyncio.sleep(seconds)
+        with contextlib.suppress(OSError):
+            await run_in_threadpool(live.expire)
