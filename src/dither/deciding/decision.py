@@ -6,9 +6,9 @@
     p         the probability of what is shown: from the view, else from decisions that are drawn again, else unknown
 
 What `draw` makes does not depend on what was learnt, and nothing else draws. One request may be for the compiled step
-(`stepping`), which is asked first: then there is no view until somebody asks for it. A view is made once, for one request or for many. It
-answers all that is asked about the choice. What is shown is an `Outcome`: one arm (`one_arm`), or a list (`ranking`). A
-`Choice` is what was decided, with all that its row in a log needs.
+(`stepping`), which a bandit asks first: then there is no view until somebody asks for it. A view is made once, for one
+request or for many. It answers all that is asked about the choice. What is shown is an `Outcome`: one arm (`one_arm`),
+or a list (`ranking`). A `Choice` is what was decided, with all that its row in a log needs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
