@@ -73,10 +73,10 @@ def told(
         if u[1] < share:
             wanted = int(demands.any(u[2]))
             instead = -1 if z is None else wanted
-    found = step.choose(X, mask, of, by, _SCORES[score], at, instead)
-    if found is None:
+    decided = step.choose(X, mask, of, by, _SCORES[score], at, instead)
+    if decided is None:
         return None, (() if z is None else (np.float64(z),), ties.random(UNIFORMS) if u is None else u)
-    arm, p, low, high = found
+    arm, p, low, high = decided
     if u is None:
         ties.pass_over(UNIFORMS)
     if z is None:  # the policy itself has no chance: what the coin shows in place of its arm it never shows
