@@ -208,6 +208,33 @@ def test_why_an_arm_was_shown_is_what_the_bandit_says_of_it(page, rich):
     # seen red: the arms in the order of the row
 
 
+def test_a_page_does_not_wait_for_a_long_sum(rich, monkeypatch):
+    go, read = threading.Event(), live.status.of
+
+    def slow(ledger):
+        go.wait(20)
+        return read(ledger)
+
+    monkeypatch.setattr(watched, "PATIENCE", 0.01)
+    monkeypatch.setattr(watched.status, "of", slow)
+    page = Client(watch.app(rich[0]))
+    for place in ("/", "/arms"):
+        text = page.get(place).text
+        assert "Being added up" in text
+        assert 'http-equiv="refresh"' in text
+    assert page.get("/judge").status_code == 200
+    assert "waits" in page.get("/decisions").text
+    go.set()
+    while "Being added up" in (text := page.get("/").text):
+        pass
+    assert "290" in Parsed(text).text
+    go.clear()
+    monkeypatch.setattr(watched, "AGAIN", 0.0)
+    assert "290" in Parsed(page.get("/").text).text  # as it was before, while it is read again
+    go.set()
+    # seen red: `reading.result()` without a limit
+
+
 def test_a_page_does_not_wait_for_a_long_replay(rich, monkeypatch):
     go = threading.Event()
 

@@ -20,7 +20,7 @@ from dither.base import templates
 from dither.ope import verdicts
 from dither.watch import pages, query, wording
 from dither.watch.pages import Content, Query
-from dither.watch.watched import WatchedLedger
+from dither.watch.watched import StillReading, WatchedLedger
 
 HERE = "dither.watch"
 PAGES = (("", "Overview"), ("arms", "Arms"), ("decisions", "Decisions"), ("judge", "Compare"), ("events", "Events"))
@@ -43,7 +43,7 @@ def pages_of(watched: WatchedLedger) -> Starlette:
         Route("/decisions/{number}", site.decision),
         Route("/static/{name}", site.static),
     ]
-    wrong: Any = {HTTPException: site.refused, OSError: site.unreadable}
+    wrong: Any = {HTTPException: site.refused, OSError: site.unreadable, StillReading: site.later}
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -112,6 +112,12 @@ class Site:
         """The database does not answer, or the file is gone."""
         content = {"title": "The ledger cannot be read now", "words": str(error)}
         return self._shown(request, "wrong", content, here=None, status=503)
+
+    def later(self, request: Request, error: Exception) -> Response:
+        """The ledger has no sums yet, and they take a while."""
+        words = "This ledger keeps no sums by day, so its decisions are added up once. The page looks again by itself."
+        content = {"title": "Being added up", "words": words, "again": 2}
+        return self._shown(request, "wrong", content, here=None)
 
     def _shown(
         self, request: Request, name: str, content: Content, *, here: str | None = "", status: int = 200

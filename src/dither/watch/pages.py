@@ -10,7 +10,7 @@ from dither.watch import charts, happened, latest, query, shadowing
 from dither.watch.desk import Busy
 from dither.watch.judging import POLICIES, ROWS
 from dither.watch.query import Order
-from dither.watch.watched import WatchedLedger
+from dither.watch.watched import StillReading, WatchedLedger
 
 DAYS: dict[str, int | None] = {"14": 14, "90": 90, "all": None}  # as the address says it -> days that are drawn
 FEW = 8  # arms, decisions and events on the overview
@@ -118,7 +118,10 @@ def judge(watched: WatchedLedger, asked: Query) -> Content:
         except Busy:
             busy = True
     chart = None if answer is None or answer.evaluation is None else charts.estimates(answer.evaluation)
-    ids = [str(arm.arm) for arm in watched.status().days.by_arm()]
+    try:
+        ids = [str(arm.arm) for arm in watched.status().days.by_arm()]
+    except StillReading:  # they are proposed alone
+        ids = []
     return {
         "policies": POLICIES,
         "rows": ROWS,

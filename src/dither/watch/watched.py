@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from dither.bandit.bandit import Bandit
@@ -14,8 +15,12 @@ from dither.log.database import lessons
 from dither.watch.desk import AnswerDesk
 from dither.watch.judging import PolicyJudge
 
-PATIENCE = 0.8  # seconds for which the page of a decision waits for its explanation
+PATIENCE = 0.8  # seconds for which a page waits for what is read or computed for it
 AGAIN = 10.0  # what was read is shown for so many times as long as the reading took
+
+
+class StillReading(Exception):
+    """All decisions are added up for the first time."""
 
 
 class WatchedLedger:
@@ -28,6 +33,8 @@ class WatchedLedger:
         self._why = AnswerDesk("why")  # apart, as a replay may take long
         self._lock, self._until = threading.Lock(), 0.0
         self._seen: Status | None = None
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="dither-status")
+        self._reading: Future[None] | None = None
 
     @property
     def where(self) -> str:
@@ -41,13 +48,32 @@ class WatchedLedger:
         return file.stem if file is not None else self.where.rsplit("/", 1)[-1].partition("?")[0] or self.where
 
     def status(self) -> Status:
-        """How the ledger stands. One that is long to read is not read for every page (`AGAIN`)."""
+        """How the ledger stands. One that is long to read is not read for every page (`AGAIN`).
+
+        Where it is being read, it is as it was before. Raises StillReading where it has never been read.
+        """
         with self._lock:
-            if self._seen is None or time.monotonic() > self._until:
-                begun = time.monotonic()
-                self._seen = status.of(self.ledger)
-                self._until = time.monotonic() + AGAIN * (time.monotonic() - begun)
-            return self._seen
+            if self._reading is None and (self._seen is None or time.monotonic() > self._until):
+                self._reading = self._reader.submit(self._read)
+            reading = self._reading
+        if reading is not None:
+            try:
+                reading.result(timeout=PATIENCE)
+            except TimeoutError:
+                if reading.done():
+                    raise
+        if self._seen is None:
+            raise StillReading
+        return self._seen
+
+    def _read(self) -> None:
+        begun = time.monotonic()
+        try:
+            self._seen = status.of(self.ledger)
+            self._until = time.monotonic() + AGAIN * (time.monotonic() - begun)
+        finally:
+            with self._lock:
+                self._reading = None
 
     def bandit(self) -> Bandit:
         """The bandit as it is now. Raises ValueError where the ledger has none."""
@@ -62,4 +88,5 @@ class WatchedLedger:
         """Answer no more questions, and close the ledger."""
         self.judge.close()
         self._why.close()
+        self._reader.shutdown(wait=True, cancel_futures=True)
         self.ledger.close()
