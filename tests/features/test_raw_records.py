@@ -93,7 +93,7 @@ def test_what_is_read_is_encoded_as_what_was_written(value):
             assert back == value
             assert type(back) in (datetime, date, time)
             assert getattr(back, "utcoffset", lambda: None)() == getattr(value, "utcoffset", lambda: None)()
-    # seen red: a set in the order in which it comes; a time of pandas by its own `isoformat`; a bool of NumPy as 0 or 1
+    # seen red: a bool of NumPy as 0 or 1
 
 
 leaves = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text())

@@ -154,11 +154,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(which=WHICH, to=st.integers(0, 2))
     def other_features(self, which, to):
-        if to == self.states()[0][-1][0]:
-            with pytest.raises(ValueError, match="those that the ledger has"):
-                self.call(which, "event", "change", features=FEATURES[to])
-        else:
-            self.happens(which, to, "change", features=FEATURES[to])
+        self.happens(which, to, "change", features=FEATURES[to])
 
     @rule(which=WHICH, lam=st.sampled_from([0.5, 1.0, 3.0]))
     def other_settings(self, which, lam):
@@ -219,6 +215,6 @@ def test_a_bandit_whose_features_change_is_what_its_list_of_lessons_teaches(kind
     def place():
         return (None, False) if kind == "memory" else (Path(tmp_path) / f"{next(numbers)}.db", True)
 
-    many = size({"memory": 3, "file": 1}[kind], longer={"memory": 60, "file": 30}[kind])
-    quiet = settings(max_examples=many, stateful_step_count=20, suppress_health_check=list(HealthCheck), deadline=None)
+    many = size({"memory": 2, "file": 1}[kind], longer={"memory": 60, "file": 30}[kind])
+    quiet = settings(max_examples=many, stateful_step_count=16, suppress_health_check=list(HealthCheck), deadline=None)
     run_state_machine_as_test(lambda: Machine(place), settings=quiet)

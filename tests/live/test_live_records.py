@@ -43,10 +43,11 @@ def test_what_x_was_made_of_is_kept_whole(shared):
     with dither.Live(shared, bandit=begin(), store="records") as live:
         one = live.choose(WHO, ARMS)
         several = live.choose([WHO, {"country": "de"}], iter(ARMS), mask=[[True, True], [False, True]])
-        bare = live.choose(features().encode(WHO, ARMS))
+        bare, named = live.choose(features().encode(WHO, ARMS)), live.choose(WHO, dict(zip("ab", ARMS, strict=True)))
         found = kept(live)
         assert found == {
             one.id: (WHO, ARMS),
+            named.id: (WHO, [{"id": id} | one for id, one in zip("ab", ARMS, strict=True)]),
             several.id[0]: (WHO, ARMS),
             several.id[1]: ({"country": "de"}, ARMS[1:]),
         }
@@ -60,9 +61,9 @@ def test_what_x_was_made_of_is_kept_whole(shared):
     # seen red: `iter(ARMS)` read twice; the arms of a mask
 
 
-def test_beside_a_catalogue_stays_what_the_request_brought(home):
+def test_beside_a_catalogue_stays_what_the_request_brought():
     shop = dither.Catalogue(features(), {"a1": ARMS[0], "a2": ARMS[1]})
-    live = dither.Live(home, bandit=begin(), catalogue=shop, store="records")
+    live = dither.Live(None, bandit=begin(), catalogue=shop, store="records")
     d = live.choose(WHO, ["a1", "a2"])
     more = {"a2": {"words": 9.0, "odd": 1}, "a1": None}
     brought, masked = live.choose(WHO, more), live.choose(WHO, more, mask=[False, True])
@@ -79,9 +80,9 @@ def test_beside_a_catalogue_stays_what_the_request_brought(home):
     # seen red: records of arms that were masked
 
 
-def test_a_choice_within_the_transaction_keeps_them_too(home):
+def test_a_choice_within_the_transaction_keeps_them_too():
     shop = dither.Catalogue(features(), {"a1": ARMS[0], "a2": ARMS[1]})
-    live = dither.Live(home, bandit=begin(), catalogue=shop, store="records", budgets={"a1": dither.Budget(1)})
+    live = dither.Live(None, bandit=begin(), catalogue=shop, store="records", budgets={"a1": dither.Budget(1)})
     ids = live.choose([WHO] * 3).id
     assert kept(live) == dict.fromkeys(ids, (WHO, None))
 
@@ -93,8 +94,8 @@ def test_records_need_features():
         dither.Live(None, bandit=begin(), store="record")
 
 
-def test_what_cannot_be_kept_is_refused_and_nothing_is_there(home):
-    live = dither.Live(home, bandit=begin(), store="records")
+def test_what_cannot_be_kept_is_refused_and_nothing_is_there():
+    live = dither.Live(None, bandit=begin(), store="records")
     with pytest.raises(ValueError, match=r"'user' of the context is <object.*Leave the field out"):
         live.choose(WHO | {"user": object()}, ARMS)
     assert len(live.ledger) == 0
@@ -183,7 +184,6 @@ def test_records_of_a_decision_that_is_made_again_are_those_of_the_last_one(post
     d = live.choose(WHO)
     assert list(kept(live).values()) == [(WHO, None)] * 2
     assert (d.id in kept(live), d.arm) == (True, "a1")
-    # seen red: records that are stored where the decision is not
 
 
 def test_zlib_is_what_the_bytes_are():

@@ -43,6 +43,11 @@ class Served:
     def expire(self, now):
         return self.live.expire(now)
 
+    def explain(self, id):
+        """What is told of a decision, and the probability that the state which is made again gives to its arm."""
+        e = self.live.explain(id)
+        return e.to_dict(), float(e.propensity[e.chosen.arm])
+
     def erase(self, *given, **more):
         return self.live.erase(*given, **more)
 
@@ -96,6 +101,8 @@ class Served:
         same = {"bandit": live.to_bytes() == live.replay(live.batch).to_bytes()}
         if stands.shadow is not None and now.shadow == stands.shadow_facts.number:
             same["shadow"] = live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
+        if stands.watch.facts.settings is not None:
+            same["alarm"] = stands.watch.held() == live._learner.replay(live.batch).watch.held()
         return {
             "learns": live.learns,
             "batch": live.batch,
@@ -176,10 +183,10 @@ class Away:
         self._pipe.send((name, given, more))
         return self._answer()
 
-    def kill(self, *unanswered):
-        """Kill the process with SIGKILL. unanswered : a call that it is just told of, with its arguments."""
+    def kill(self, *unanswered, **more):
+        """Kill the process with SIGKILL. unanswered, more : a call that it is just told of, with its arguments."""
         if unanswered:
-            self._pipe.send((unanswered[0], unanswered[1:], {}))
+            self._pipe.send((unanswered[0], unanswered[1:], more))
         self._process.kill()
         self._process.join()
         self._pipe.close()

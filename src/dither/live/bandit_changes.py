@@ -107,7 +107,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
         if bandit is not None:
             settling.fits(bandit, learner, whose="bandit=")
         if other or bandit is not None:
-            after, again = _other(now.first, bandit) if bandit is not None else _replaced(now.first, other)
+            after, again = _other(now.first, bandit) if bandit is not None else replaced(now.first, other)
             if again or same_settings.differing(now.first, after):
                 data = fits(connection, learner, after)
                 details |= {"bandit": True, "learnt again": again} | _described(now.first, after, other)
@@ -156,7 +156,7 @@ def _fields(part: Any) -> dict[str, Any]:
     return {f.name: f.type for f in dataclasses.fields(part)} if dataclasses.is_dataclass(part) else {}
 
 
-def _replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
+def replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
     """A bandit with other settings, as it begins, and whether it must learn again what was learnt."""
     model, inner = first.model, _inner(first.model)
     of_policy, of_model = _fields(first.policy), _fields(inner)

@@ -175,7 +175,20 @@ class Decider:
         """The request, where there is no catalogue: most often X itself."""
         if self.bandit.features is None and call.arms is None:
             return self.bandit.read(call.context, call.mask)
-        return requests.read(self.bandit, None, call)
+        return self._encoded(call)
+
+    def _encoded(self, call: Call) -> Request:
+        """The request, as features make X of it. Raises Stale where others come meanwhile, in another thread."""
+        before = self._features()
+        try:
+            return requests.read(self.bandit, self.catalogue, call)
+        except Exception:
+            if any(one is not other for one, other in zip(before, self._features(), strict=True)):
+                raise Stale from None
+            raise
+
+    def _features(self) -> tuple[Any, Any]:
+        return self.bandit.features, None if self.catalogue is None else self.catalogue.features
 
     def request(self, begun: Begun, call: Call) -> Request:
         """The whole request. What was learnt is locked, since the bandit may grow and stands at the time from here."""
@@ -193,7 +206,7 @@ class Decider:
         """The request, where there is a catalogue."""
         if self.catalogue is not None and self.catalogue.features.dim != self.bandit.dim:
             raise Stale  # one of the two has other features already
-        return requests.read(self.bandit, self.catalogue, call)
+        return self._encoded(call)
 
     def choose(self, request: Request) -> Choice:
         """The choice: of the rule, where one acts."""
@@ -214,7 +227,11 @@ class Decider:
         """The choice with its rows, and as a user gets it."""
         extra = self._extra(choice, call.extra, fallback)
         slots, (batch, mark) = self.bandit.slots is not None, self._learnt
-        more: dict[str, Any] = {"id": call.id, "time": begun.time, "digest": repeats.digest(call.body)}
+        more: dict[str, Any] = {
+            "id": call.id,
+            "time": begun.time,
+            "digest": None if call.body is None else repeats.digest(call.body),
+        }
         rows = self._recorder.stored(choice, extra=extra, slots=slots, batch=batch, **more)
         raw = kept_requests.kept(call, choice.request, self.catalogue) if self._kept.records else []
         named = [(row[0], data) for row, data in zip(rows, raw, strict=False)]  # none where X came as it is

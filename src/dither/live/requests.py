@@ -12,7 +12,6 @@ from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
 from dither.features.arm_ids import id_texts, spelt, with_ids
-from dither.features.records import listed
 from dither.live import taught
 from dither.log.record import ids
 
@@ -33,11 +32,6 @@ class Call(NamedTuple):
     body: Any = None  # bytes or a text
     fallback: Any = None  # an arm
     fallen: bool = False  # whether the fallback was shown, and nothing is drawn
-
-
-def called(context: Any, arms: Any, *more: Any) -> Call:
-    """The call, with lists in the place of what can be read once, as a decision may be made again."""
-    return Call(listed(context), listed(arms), *more)
 
 
 def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:

@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
+import numpy as np
+
 from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.explain import Explanation
+from dither.drift import ResidualAlarm
 from dither.features import Catalogue, Features
-from dither.live import arithmetic, bandit_changes, explaining, opening, requests, settling, turns
+from dither.features.records import listed
+from dither.live import arithmetic, bandit_changes, explaining, opening, settling, turns
 from dither.live import status as stands
+from dither.live.alarms import LiveAlarm
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept
@@ -31,6 +36,7 @@ from dither.log.database.ledger_events import BanditEvent
 from dither.log.reward_rules import Answer, Many
 from dither.log.troubles import Trouble
 
+READY = frozenset({type(None), dict, list, np.ndarray})  # contexts and arms that can be read again
 TRIES = 20  # of a decision, where the ledger changes while it is made
 One: TypeAlias = Record | Vector | None  # a context with fields, or that of disjoint slots
 Ids: TypeAlias = Sequence[str | int] | Mapping[str, Record | None] | Mapping[int, Record | None]  # perhaps with records
@@ -90,6 +96,8 @@ class Live:
     probabilities : whether the probabilities of all arms are stored too
     budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
         ledger keeps them; other ones replace them, for the next decision of each process
+    alarm : whether it is watched that rewards are what the bandit predicts (`drift.ResidualAlarm`: how; True: as it is
+        by default). The ledger keeps it, for all processes, from the next batch on; False: nothing is watched any more
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
         the parts of a decision, once all have come or the horizon has passed
     reward_range : the least and the largest reward, with `parts` of their sum, as for `log.Ledger`; within what the
@@ -121,6 +129,7 @@ class Live:
         store: str = "all",
         probabilities: bool = False,
         budgets: Mapping[Any, Any] | None = None,
+        alarm: bool | ResidualAlarm | None = None,
         horizon: Any = None,
         default: float | None = None,
         late: str | None = None,
@@ -146,11 +155,16 @@ class Live:
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
         how: dict[str, Any] = {"others": beside, "kept": kept, "load": load}
+        also: dict[str, Any] = {
+            "catalogue": catalogue,
+            "budgets": budgets,
+            "reward_range": reward_range,
+            "alarm": alarm,
+        }
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
                 self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
-                also: dict[str, Any] = {"catalogue": catalogue, "budgets": budgets, "reward_range": reward_range}
                 agreed = opening.agreed(self.ledger, bandit, pace=pace, **also, **how)
             self._learner, self._keeper, self._decider, self._turns = opening.opened(self.ledger, agreed, **how)
             self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
@@ -234,12 +248,13 @@ class Live:
         With `wait` the decision is on the disk when this returns. Raises what `Bandit.choose`, the encoder and
         `log.Ledger` raise. What was not stored is not returned.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
+        call = _called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return _given(self._answered([call])[0])
 
     def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
         """The answer to each, or its error: what was shown, or what became of rewards."""
-        return self._fallbacks.answered(asked)
+        plain = all(isinstance(one, Rewarding) or (one.fallback is None and one.body is None) for one in asked)
+        return self._stored(asked) if plain and not self._fallbacks.waiting else self._fallbacks.answered(asked)
 
     def _stored(self, asked: list[Call | Rewarding]) -> list[Any]:
         """What the ledger answers to each, or its error. All are stored together.
@@ -358,7 +373,7 @@ class Live:
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
         have to know which it was.
         """
-        call = requests.called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
+        call = _called(context, arms, mask, values, minimum, baseline, costs, id, time, extra, body, fallback)
         return await self._desk.ask(call)
 
     @overload
@@ -548,6 +563,16 @@ class Live:
         return self.ledger.troubles
 
     @property
+    def alarms(self) -> list[LiveAlarm]:
+        """When rewards were not any more what was predicted, the newest last, by what this process has learnt.
+
+        They are a function of the ledger, and also lines of the logger "dither.live" where they are learnt. [] where
+        nothing is watched: `Live(home, alarm=True)`.
+        """
+        with self._learner.lock:
+            return self._learner.stands.watch.alarms
+
+    @property
     def budgets(self) -> dict[str, Any]:
         """The budgets of the arms, by id: a tuple of `Budget` each."""
         return dict(self._turns.budgets)
@@ -714,6 +739,12 @@ class Live:
             self._background.begin()
         if self._decider.rule is not None:
             self._decider.rule.reseed()
+
+
+def _called(context: Any, arms: Any, *more: Any) -> Call:
+    """The call, with lists in the place of what can be read once, as a decision may be made again."""
+    read = (one if type(one) in READY else listed(one) for one in (context, arms))
+    return Call(*read, *more)
 
 
 def _given(answer: Any) -> Any:

@@ -15,8 +15,8 @@ from dither.serve import guard, measures
 from dither.serve.calls import Calls
 from dither.serve.exchange import (
     Decide,
-    Decided,
     DecidedMany,
+    DecidedOne,
     DecideMany,
     Health,
     ProblemDetails,
@@ -81,17 +81,16 @@ def app(
     service.router.route_class = JsonRoute
     _asked(service, Calls(live, arms=arms, requests=requests))
     _watched(service, live, numbers)
-    open_paths = ("/health", "/ready")
-    service.add_middleware(
-        guard.Guard, hosts=hosts, mounted=mounted, limits=limits, unasked=open_paths, told=numbers.told
-    )
+    settings: dict[str, Any] = {"hosts": hosts, "mounted": mounted, "limits": limits, "told": numbers.told}
+    first = guard.Guard(service.router, unasked=("/health", "/ready"), **settings)
+    service.add_middleware(first.before)
     return service
 
 
 def _asked(service: FastAPI, calls: Calls) -> None:
     """The endpoints that decide and learn."""
 
-    @service.post("/decide", response_model=Decided, responses=_responses(WRITES))
+    @service.post("/decide", response_model=DecidedOne, responses=_responses(WRITES))
     async def decide(body: Decide) -> Any:
         """Choose an arm. The decision is stored before it is answered.
 
