@@ -8,6 +8,7 @@ discounts : the same for discounts in turn, so that the best one can be read off
 cover : how often the confidence sets of a discount miss θ* in a world that stays
 alarm : the false alarms of `drift.Alarm` for streams of several laws, by recursions of its own; thresholds are its
 clicks : the same for clicks of a known share, by law="bernoulli" and law="normal"; half a minute
+residuals : the false alarms of `drift.ResidualAlarm`, the alarm of a live bandit; half a minute
 
 Each prints a table for docs/drift.md. Set OMP_NUM_THREADS=1.
 """
@@ -20,6 +21,7 @@ import numpy as np
 
 import dither
 from dither.drift.clicks import ClickChart
+from dither.drift.residuals import FIRST, ResidualAlarm, WatchedResiduals
 
 STRETCH = 40  # updates between two looks at the clock
 
@@ -220,6 +222,31 @@ def clicks(streams: int = 1000, rounds: int = 20_000) -> None:
         print(f"| {name} | `{law}` |", " | ".join(cells), "|", flush=True)
 
 
+def residuals(values: int = 400_000) -> None:
+    """False alarms of `ResidualAlarm` over the stated rate, for each value that can give one, where nothing changes."""
+    rates = (0.01, 0.001)
+    print(f"| residuals | {' | '.join(f'rate {rate:g}' for rate in rates)} |\n|---|{'---|' * len(rates)}")
+    laws: dict[str, list[float] | None] = {
+        "normal": None,
+        "clicks at 10 %": [0.1],
+        "clicks at 2 %": [0.02],
+        "clicks at 1, 5 or 40 %, one after the other": [0.01, 0.05, 0.4],
+    }
+    for name, shares in laws.items():
+        cells = []
+        for rate in rates:
+            rng = np.random.default_rng(round(1 / rate))
+            m = np.zeros(values) if shares is None else np.resize(shares, values)
+            r = rng.normal(size=values) if shares is None else (rng.random(values) < m) * 1.0
+            seen, judged = WatchedResiduals(), 0
+            for value, mean in zip(r.tolist(), m.tolist(), strict=True):
+                judged += seen.since >= FIRST
+                seen.see(ResidualAlarm(rate=rate), value, mean, 0.0, 0)
+            n = len(seen.alarms)
+            cells.append(f"{n / (rate * judged):.2f} ± {max(1, n) ** 0.5 / (rate * judged):.2f}")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
 def _charts(p: float, law: str, rate: float, shift: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of both charts: the steps of a 0 and of a 1 (2, 2), the thresholds (2,), and where they begin (2,)."""
     if law == "bernoulli":
@@ -234,5 +261,5 @@ def _charts(p: float, law: str, rate: float, shift: float) -> tuple[np.ndarray, 
 
 if __name__ == "__main__":
     commands = {"speed": speed, "regret": regret, "discounts": discounts, "cover": cover, "alarm": alarm}
-    commands["clicks"] = clicks
+    commands |= {"clicks": clicks, "residuals": residuals}
     commands[sys.argv[1]]()

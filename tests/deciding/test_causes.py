@@ -15,11 +15,21 @@ import longer
 from bandits import learnt
 from dither import models, policies
 from dither.deciding import causes
-from properties import EXACT
+from properties import EXACT, exactly
 
 EVIL = "<script>alert('x')</script> & \"co\""
 X = np.array([[1.0, 0.2, -0.3], [0.4, 1.0, 0.1], [-0.2, 0.5, 1.0], [0.7, -0.6, 0.5]])
 ALL = {name: learnt(name) for name in dither.ALGORITHMS}
+
+
+def in_slots(name):
+    """The same with a slot for each arm."""
+    b = dither.ALGORITHMS[name](**{"dim": 3, "lam": 0.5, "seed": 0, "disjoint": 4} | exactly(name))
+    b.update(X, np.array([0.2, 1.0, 0.0, 1.0]), arm=np.arange(4))
+    return b
+
+
+SLOTTED = {name: in_slots(name) for name in ("LinFP", "LinTS", "LinUCB", "EpsGreedy", "GLMFP", "Softmax", "DeepFP")}
 
 
 def decided(b, request):
@@ -42,17 +52,19 @@ def with_floor(b, floor, seed):
     on=st.sampled_from([None, [True, True, False, True], [False, False, True, False]]),
     values=st.sampled_from([None, [1.0, 3.0, 0.5, 1.0]]),
     minimum=st.sampled_from([None, [0.0, 0.3, 0.0, 0.1]]),
+    slotted=st.booleans(),
     seed=st.integers(0, 10**6),
 )
-def test_what_is_told_is_what_was_drawn(name, floor, on, values, minimum, seed):
-    b = with_floor(ALL[name], floor, seed)
+def test_what_is_told_is_what_was_drawn(name, floor, on, values, minimum, slotted, seed):
+    slotted = slotted and name in SLOTTED
+    b, x = with_floor((SLOTTED if slotted else ALL)[name], floor, seed), X[0] if slotted else X
     if minimum is not None and floor == 1.0:
         minimum = None
     try:
-        request = b.request(X, on, values=values, minimum=minimum)
+        request = b.request(x, on, values=values, minimum=minimum)
         choice, threw = decided(b, request)
     except TypeError:  # a policy that weighs no values
-        request = b.request(X, on, minimum=minimum)
+        request = b.request(x, on, minimum=minimum)
         choice, threw = decided(b, request)
     z = choice.z if np.ndim(choice.z) == 0 else None
     e = b.account(request, arm=choice.arm, z=z)
@@ -66,7 +78,7 @@ def test_what_is_told_is_what_was_drawn(name, floor, on, values, minimum, seed):
         assert fell
     if e.chosen.coin == 0:
         assert not fell
-    means = b.predict(X) if "predict" in b.model.abilities else b.mean(X)
+    means = b.predict(x) if "predict" in b.model.abilities else b.mean(x)
     means = np.where(offered, means if request.values is None else means * request.values, -np.inf)
     if e.cause == "greedy":
         assert means[choice.arm] >= means.max() - 1e-9
@@ -76,6 +88,7 @@ def test_what_is_told_is_what_was_drawn(name, floor, on, values, minimum, seed):
         s = e.m + z * e.w
         s = s if e.law is not None else request.values * b.model.function.mu(s)
         assert s[choice.arm] >= np.max(s[offered]) - 1e-9
+        assert ("by z times the widths" in e.why) == (e.law is not None)
     if name in EXACT and choice.kind == "exact":
         assert_allclose(e.propensity[choice.arm], choice.p, rtol=1e-9)
         assert_allclose(np.nansum(e.propensity), 1.0)
@@ -84,7 +97,11 @@ def test_what_is_told_is_what_was_drawn(name, floor, on, values, minimum, seed):
         assert a == choice.arm
         assert means[against] == np.max(np.delete(means, a))
         assert_allclose(e.parts.differences.sum() + e.parts.of_values, means[a] - means[against], atol=1e-9)
-    json.dumps(e.to_dict(), allow_nan=False)
+    described = json.loads(json.dumps(e.to_dict(), allow_nan=False))
+    if e.parts is not None and e.parts.against is not None:
+        of = {one["place"]: one["score"] for one in described["arms"] if "score" in one}
+        assert of.keys() == {e.parts.arm, e.parts.against}
+        assert_allclose(list(of[choice.arm].values()), e.parts.scores[choice.arm])
     assert str(e)
 
 

@@ -10,6 +10,7 @@ import dither
 import fifty_digits
 from dither import models, noise, policies
 from dither.base import compiled
+from dither.models import digits
 from dither.policies import views
 from two_roads import Counting, off, rewound, road, streams
 
@@ -146,6 +147,22 @@ def test_streams_stand_where_python_leaves_them_however_many_decisions_came(floo
     assert streams(bandits[0]) == streams(bandits[1])
     assert bandits[0].to_bytes() == bandits[1].to_bytes()
     # seen red: no uniforms passed over
+
+
+def test_widths_in_units_of_rewards_are_less_exact_than_those_of_the_factor():
+    """σ̂² is 330 times λτ̂² here, so an error of V⁻¹ moves a width by as many times more: two arms may be one line."""
+    bandit = learnt(lambda d: dither.LinFP(dim=d, seed=1, lam=0.01))
+    lost = bandit.state.lost.copy()
+    lost[:2] = (1e-7 / digits.LOST) ** 2, 0.0  # as if rounding had moved V⁻¹ by so much
+    bandit.state = bandit.state._replace(lost=lost)
+    x = np.random.default_rng(3).standard_normal(4)
+    near, far = (np.stack([x, x * (1 + by)]) for by in (2e-5, 2e-3))
+    for _, ours, python in pairs(bandit, [near] * 5):
+        assert (python.propensity, ours.propensity) == (1.0, 1.0)
+    assert pairs.took == 0
+    compare(bandit, [far] * 5)
+    assert pairs.took == 1
+    # seen red: the error of a width that of the factor, p = 0.95
 
 
 def test_equal_arms_are_left_to_python():

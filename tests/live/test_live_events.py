@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from numpy.testing import assert_allclose
 
 import dither
-import walks
+import replays
 from dither.bandit import saving
 from dither.features import Numeric
 from dither.live import new_settings, taught
@@ -18,6 +18,12 @@ from dither.log.database import sql_tables
 
 X = np.eye(3)
 pytestmark = pytest.mark.usefixtures("closing")
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A home that several processes can open."""
+    return tmp_path / "ledger.db"
 
 
 def begin(**settings):
@@ -37,7 +43,7 @@ def true(*lives):
         if live.shadow is not None:
             assert live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
     rows = lives[0].read().frame.sort("learnt").to_dicts()
-    bandits = walks.bandits(lives[0], [row["learnt"] for row in rows])
+    bandits = replays.bandits(lives[0], [row["learnt"] for row in rows])
     for row, then in zip(rows, bandits, strict=True):
         p = then.propensities(np.array(row["features"]))[row["arm"]]
         assert_allclose(row["propensity"], p, rtol=0, atol=1e-15)
@@ -60,7 +66,7 @@ def test_a_setting_that_changes_how_it_decides_keeps_what_was_learnt(shared):
     assert event.details["before"] == {"c": 1.0, "floor": 0.1}
     play(one, 3)
     true(one, two)
-    # seen red: a decider that takes what was learnt and not the settings; without a mark of the changes: 0.05 was left
+    # seen red: a decider that takes what was learnt and not the settings; an event without another mark of the changes
 
 
 def learnt(bandit, live, batches=None):
@@ -75,8 +81,8 @@ def learnt(bandit, live, batches=None):
     return bandit
 
 
-def test_a_setting_of_the_model_is_learnt_again_in_the_same_order(shared):
-    one, two = dither.Live(shared, bandit=begin(), snapshot_batches=2), dither.Live(shared, learn=False)
+def test_a_setting_of_the_model_is_learnt_again_in_the_same_order(file):
+    one, two = dither.Live(file, bandit=begin(), snapshot_batches=2), dither.Live(file, learn=False)
     play(one, 6)
     one.change(discount=0.7, lam=2.0)
     plain = learnt(begin(discount=0.7, lam=2.0), one)
@@ -87,7 +93,7 @@ def test_a_setting_of_the_model_is_learnt_again_in_the_same_order(shared):
     assert one.events()[0].details["learnt again"] is True
     true(one, two)
     one.close()
-    with dither.Live(shared, bandit=begin(discount=0.7, lam=2.0)) as again:  # as it is by now
+    with dither.Live(file, bandit=begin(discount=0.7, lam=2.0)) as again:  # as it is by now
         assert_allclose(again.bandit.theta, plain.theta, rtol=0, atol=1e-12)
     # seen red: the state kept under the other discount
 
@@ -117,8 +123,8 @@ def test_nothing_happens_where_nothing_changes():
     assert (live.events(), live.batch) == ([], 0)
 
 
-def test_another_bandit_of_the_same_features(shared):
-    one, two = dither.Live(shared, bandit=begin()), dither.Live(shared)
+def test_another_bandit_of_the_same_features(file):
+    one, two = dither.Live(file, bandit=begin()), dither.Live(file)
     play(one, 5)
     softmax = dither.Softmax(dim=3, lam=1.0, temperature=0.4, floor=0.2, centre=False)
     two.change(bandit=softmax, author="ann")
@@ -128,13 +134,12 @@ def test_another_bandit_of_the_same_features(shared):
     true(one, two)
     one.close(), two.close()
     for passed in (begin(), softmax, None):  # as it began, and as it is
-        with dither.Live(shared, bandit=passed) as live:
+        with dither.Live(file, bandit=passed) as live:
             assert live.bandit.policy == softmax.policy
             live.choose(X)
             true(live)
     with pytest.raises(ValueError, match=r"another bandit: .* were changed since it began.*change\(bandit="):
-        dither.Live(shared, bandit=begin(c=4.0))
-    # seen red: the bandit as it began acts, with its own settings
+        dither.Live(file, bandit=begin(c=4.0))
 
 
 def test_a_warm_start_is_not_lost():
@@ -158,9 +163,9 @@ def test_a_warm_start_is_not_lost():
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_shadow_is_promoted_with_what_it_has_learnt(shared, keep, monkeypatch):
+def test_a_shadow_is_promoted_with_what_it_has_learnt(file, keep, monkeypatch):
     other = dither.Softmax(dim=3, lam=2.0, temperature=0.5, seed=5)
-    one, two = dither.Live(shared, bandit=begin(), shadow=other), dither.Live(shared)
+    one, two = dither.Live(file, bandit=begin(), shadow=other), dither.Live(file)
     play(one, 4)
     two.learn()
     before, was = one.to_bytes("shadow"), one.bandit.theta
@@ -184,7 +189,6 @@ def test_a_shadow_is_promoted_with_what_it_has_learnt(shared, keep, monkeypatch)
     one.rollback(4)
     assert_allclose(one.bandit.theta, was)
     true(one, two)
-    # seen red: a shadow of before that stands at an earlier batch
 
 
 def test_a_shadow_that_does_not_learn_is_promoted_as_it_is():
@@ -291,8 +295,8 @@ def test_erasing_reaches_what_was_rolled_back(home):
     assert live.replay().to_bytes() == live.to_bytes()
 
 
-def test_a_restart_after_events_needs_no_batch_before_the_snapshot(shared, monkeypatch):
-    with dither.Live(shared, bandit=begin(), snapshot_batches=4, snapshot_seconds=1e6) as live:
+def test_a_restart_after_events_needs_no_batch_before_the_snapshot(file, monkeypatch):
+    with dither.Live(file, bandit=begin(), snapshot_batches=4, snapshot_seconds=1e6) as live:
         play(live, 6)
         live.rollback(5)
         live.change(lam=3.0)  # each event is followed by a snapshot
@@ -304,7 +308,7 @@ def test_a_restart_after_events_needs_no_batch_before_the_snapshot(shared, monke
     monkeypatch.setattr(
         taught, "teach", lambda bandit, batch, **whose: numbers.append(batch.number) or whole(bandit, batch)
     )
-    with dither.Live(shared) as again:
+    with dither.Live(file) as again:
         assert again.to_bytes() == state
         assert numbers == []
         assert again.bandit.policy.c == 0.5
@@ -383,11 +387,11 @@ def test_what_is_refused_has_changed_nothing(new, error, says):
     assert (live.to_bytes(), live.batch, live.ledger.terms, live.budgets) == before
     assert live.events() == []
     play(live, 1)
-    # seen red: terms in a transaction of their own; a function that was found when it was read again
+    # seen red: terms in a transaction of their own
 
 
-def test_another_link_keeps_what_rewards_may_be(home):
-    live = dither.Live(home, bandit=begin(), reward_range=(0, 1), shadow=dither.GLMFP(dim=3, floor=0.1, seed=0))
+def test_another_link_keeps_what_rewards_may_be():
+    live = dither.Live(None, bandit=begin(), reward_range=(0, 1), shadow=dither.GLMFP(dim=3, floor=0.1, seed=0))
     live.reward(live.choose(X).id, 1.0)
     live.promote()
     assert live.ledger.reward_range == (0.0, 1.0)
@@ -402,8 +406,8 @@ def test_another_link_keeps_what_rewards_may_be(home):
     # seen red: a rollback to a bandit that refuses the reward
 
 
-def test_budgets_and_terms_in_one_event(shared):
-    one, two = dither.Live(shared, bandit=begin()), dither.Live(shared)
+def test_budgets_and_terms_in_one_event(file):
+    one, two = dither.Live(file, bandit=begin()), dither.Live(file)
     one.change(budgets={"a": dither.Budget(1)}, floor=0.2, horizon=60, default=0.0)
     for live in (one, two):
         live.choose(X, ["a", "b", "c"])
@@ -540,7 +544,7 @@ def test_an_export_says_the_settings_of_each_row(tmp_path):
 
 
 def test_the_settings_that_may_be_passed_are_those_of_the_classes():
-    """Seen red with a setting that was left out: a type checker refused it."""
+    """Seen red with `refit` left out."""
     parts = ("dither.models", "dither.policies")
     classes = [cls for cls in saving.KNOWN.values() if cls.__module__.startswith(parts)]
     fields = {field.name for cls in classes for field in dataclasses.fields(cls)}

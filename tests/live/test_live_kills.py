@@ -48,8 +48,3 @@ def test_a_server_that_is_put_back_under_load_takes_what_it_lost_and_no_more(pos
 def test_files_that_cannot_grow_lose_nothing_that_was_answered(tmp_path):
     run(tmp_path / "ledger.db", "full", 2)
     # seen red: rows that are committed, and a call that raises since the learner failed
-
-
-@pytest.mark.parametrize("kind", ["file", "postgres"])
-def test_a_process_that_is_killed_as_the_bandit_changes(kind, tmp_path, request):
-    run(request.getfixturevalue("postgres").url() if kind == "postgres" else tmp_path / "ledger.db", "events", 2)

@@ -67,12 +67,13 @@ class Machine(machines.Machine):
         half_life=st.sampled_from([None, HALF]),
         parts=st.sampled_from([None, ["click", "sale"]]),
         lam=st.sampled_from([2.0, None]),
+        alarm=st.sampled_from([True, None]),
     )
-    def begin(self, default, lease, every, form, half_life, parts, lam):
+    def begin(self, default, lease, every, form, half_life, parts, lam, alarm):
         self.slow, self.arms = Slow("sum", 20, default, "kept", parts), Arms(form)
         self.half_life, self.lam = half_life, lam
         self.seen = {}  # id -> what was shown: x, the place, the arms and the version of the catalogue
-        self.given = {"lease_seconds": lease, "snapshot_batches": every, "refresh_seconds": 1e-6}
+        self.given = {"lease_seconds": lease, "snapshot_batches": every, "refresh_seconds": 1e-6, "alarm": alarm}
         shop = dither.Catalogue(self.arms.features)
         self.happens("add", "a0", shop.add)
         self.happens("add", "a1", shop.add)
@@ -238,6 +239,21 @@ class Machine(machines.Machine):
             assert_array_equal(np.squeeze(row["features"]), np.squeeze(one["X"]))
             again = self.call(which, "encoded", row["catalogue"], {"age": one["age"]}, row["arms"])
             assert_array_equal(again, one["X"])
+
+    @precondition(lambda self: self.seen)
+    @rule(which=WHICH, data=st.data())
+    def explain(self, which, data):
+        """The state that is made again gives the arm the probability that was stored, or it is said why it does not."""
+        id = data.draw(st.sampled_from(sorted(self.seen)))
+        said, p = self.call(which, "explain", id)
+        assert (said["id"], said["arm"]) == (id, self.seen[id]["arm"])
+        assert said["cause"] != "unknown" or said["unknown"]
+        if self.slow.decisions[id]["erased"]:
+            assert said["unknown"] == ["what it was decided from, as its data was erased"]
+        elif not any("erased since" in words for words in said["unknown"]):
+            assert said["unknown"] == []
+            assert_allclose(p, said["propensity"], rtol=1e-9)
+            assert_allclose(sum(one["probability"] for one in said["arms"]), 1.0)
 
     @invariant()
     def what_was_learnt_is_a_function_of_the_ledger(self):

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 import dither
 from dither import log
 from dither.bandit.bandit import Decision
-from dither.log.database import days, sql_tables
+from dither.log.database import days, erasing, lessons, sql_tables
 from ledgers import features
 from sums_by_hand import by_hand, same
 
@@ -78,6 +78,20 @@ def test_sums_that_are_kept_in_pieces_are_those_of_the_rows(home):
     kept(ledger)
     seen = {(row.day, row.arm): row for row in ledger.days().rows}
     assert len(only_kept(ledger)) == len(seen)
+    same(ledger.days(), by_hand(ledger))
+    ledger.close()
+
+
+def test_what_an_older_dither_has_erased_is_added_up_anew(home):
+    """It may be open beside this one, and knows nothing of the sums. Seen red: the erased reward stayed."""
+    ledger = filled(home)
+    kept(ledger)
+    with ledger.holding() as connection:
+        erasing._blank(connection, [3], 1)
+        lessons.changed(connection, erased=1)
+    same(ledger.days(), by_hand(ledger))
+    kept(ledger)
+    assert len(only_kept(ledger)) == len(ledger.days().rows)
     same(ledger.days(), by_hand(ledger))
     ledger.close()
 

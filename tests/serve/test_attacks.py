@@ -71,6 +71,7 @@ BODIES = {
     "no UTF-8": b'{"id": "\xff", "reward": 1}',
     "half of a pair": b'{"id": "\\ud800", "reward": 1}',
     "a list": b"[]",
+    "no field at all": b"{}",
     "deep lists": b"[" * DEEP,
     "deep dicts": b'{"a":' * DEEP,
     "a deep context": b'{"context": {"age": ' + b"[" * DEEP + b"]" * DEEP + b"}}",

@@ -69,9 +69,11 @@ def test_a_decision_is_that_of_the_ledger(live, client):
 
 def test_the_same_request_again(live, client):
     """However it is spelt: the order of names and blanks say nothing. Another one is 409."""
-    body = {"id": "v1", "context": {"country": "AT"}, "arms": ["a17", "a5"]}
+    extra = {"user": "u", "place": 2}
+    body = {"id": "v1", "context": {"country": "AT"}, "arms": ["a17", "a5"], "extra": extra}
     first = client.post("/decide", json=body)
-    others = [dict(reversed(body.items())), body | {"mask": None}]
+    turned = body | {"extra": dict(reversed(extra.items()))}
+    others = [dict(reversed(body.items())), turned, body | {"mask": None}]
     for one in (json.dumps(body, indent=3), *map(json.dumps, others)):
         again = client.post("/decide", content=one, headers={"content-type": "application/json; charset=utf-8"})
         assert (again.status_code, again.content) == (200, first.content)
@@ -212,6 +214,17 @@ def test_the_token(live, monkeypatch):
     right = {"Authorization": "Bearer " + "x" * 20}
     assert client.post("/decide", json={"context": {"country": "AT"}}, headers=right).status_code == 200
     assert client.get("/status", headers=right).status_code == 200
+
+
+def test_what_is_wrong_with_it_is_said_at_once(live, monkeypatch):
+    """And not with the first request; nor is the token read only then."""
+    with pytest.raises(ValueError, match="DITHER_TOKEN"):
+        serve.app(live, hosts=["*"])
+    app = serve.app(live)
+    monkeypatch.setenv("DITHER_TOKEN", "short")
+    with pytest.raises(ValueError, match="DITHER_TOKEN must have"):
+        serve.app(live)
+    assert Client(app).get("/status").status_code == 200
 
 
 def test_an_application_mounts_it(live):

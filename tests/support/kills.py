@@ -27,12 +27,12 @@ import numpy as np
 
 import databases
 import dither
-import walks
+import replays
 from dither.features import Numeric
 from places import Address, Disk, File, Served, in_a_child
 
 PROCESSES, CALLS = 2, 60
-EVENTS, MANY = 0.05, 0.5  # the share of the turns of a process in which the bandit changes
+EVENTS, MANY = 0.15, 0.5  # the share of the turns of a process in which the bandit changes
 PATIENCE = 120  # seconds in which a process must be able to go on
 SETTINGS = {"lease_seconds": 0.3, "snapshot_batches": 7, "refresh_seconds": 0.05}
 PLAIN = Numeric(mean=0, scale=1)
@@ -244,7 +244,7 @@ def knew_what_they_say(live):
         batches = dict(connection.exec_driver_sql("SELECT id, batch FROM dither_decisions").fetchall())
     rows = live.read().frame.select("id", "features", "arm", "propensity", "floor").to_dicts()
     rows.sort(key=lambda row: batches[row["id"]])
-    for row, bandit in zip(rows, walks.bandits(live, [batches[row["id"]] for row in rows]), strict=True):
+    for row, bandit in zip(rows, replays.bandits(live, [batches[row["id"]] for row in rows]), strict=True):
         p = bandit.propensities(np.array(row["features"]))[row["arm"]]
         same = abs(p - row["propensity"]) < 1e-9 and bandit.floor == row["floor"]
         assert same, f"{row['id']} did not know batch {batches[row['id']]}"

@@ -43,6 +43,11 @@ class Served:
     def expire(self, now):
         return self.live.expire(now)
 
+    def explain(self, id):
+        """What is told of a decision, and the probability that the state which is made again gives to its arm."""
+        e = self.live.explain(id)
+        return e.to_dict(), float(e.propensity[e.chosen.arm])
+
     def erase(self, *given, **more):
         return self.live.erase(*given, **more)
 
@@ -96,6 +101,8 @@ class Served:
         same = {"bandit": live.to_bytes() == live.replay(live.batch).to_bytes()}
         if stands.shadow is not None and now.shadow == stands.shadow_facts.number:
             same["shadow"] = live.to_bytes("shadow") == live.replay(live.batch, of="shadow").to_bytes()
+        if stands.watch.facts.settings is not None:
+            same["alarm"] = stands.watch.held() == live._learner.replay(live.batch).watch.held()
         return {
             "learns": live.learns,
             "batch": live.batch,

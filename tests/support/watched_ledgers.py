@@ -9,7 +9,7 @@ import uvicorn
 
 import dither
 
-SCRIPT = "<script>alert(1)</script>"
+SCRIPT = "<i>x</i><script>alert(1)</script>"  # Plotly has some HTML of its own
 TURNED = "abc\u202egnp.exe"  # is read as abcexe.png
 LONG = "x" * 900
 QUOTED = """a"b'c&d{{7*7}}</td>"""

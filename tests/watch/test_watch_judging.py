@@ -90,6 +90,24 @@ def test_without_exploration_is_the_best_arm_of_the_bandit(rich, ledger):
     assert evaluation.estimates[name, "snips"].value == pytest.approx(np.sum(weights * logged.r) / np.sum(weights))
 
 
+def test_other_settings_decide_with_what_was_learnt(rich, ledger):
+    with dither.Live(rich[0], learn=False) as live:
+        bandit = live.replay()
+        with dither.Live(None, bandit=bandit) as apart:
+            apart.change(c=3.0, floor=0.6)
+            other = apart.bandit
+            logged = used(ledger)
+            P = other.propensities(logged.X)
+    judge = PolicyJudge(ledger, lambda: bandit, 30)
+    evaluation = answered(judge, Asked("settings", settings=(("c", 3.0), ("floor", 0.6)))).evaluation
+    assert evaluation.policies == ("c=3 floor=0.6",)
+    weights = P[np.arange(len(logged)), logged.a] / logged.p
+    assert evaluation.estimates["c=3 floor=0.6", "ips"].value == pytest.approx(np.mean(weights * logged.r))
+    assert "lam: the policy has c, " in answered(judge, Asked("settings", settings=(("lam", 2.0),))).words
+    assert "floor must" in answered(judge, Asked("settings", settings=(("floor", 2.0),))).words
+    # seen red: the bandit as it is
+
+
 def test_the_bandit_of_the_page_is_the_one_that_acts_now(rich):
     watched = WatchedLedger(rich[0], show_context=False, seconds=30)
     with dither.Live(rich[0], learn=False) as live:

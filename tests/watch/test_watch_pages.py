@@ -16,7 +16,7 @@ import dither
 import watched_ledgers
 from asking import Client
 from dither import live, watch
-from dither.watch import charts, query, watched, wording
+from dither.watch import charts, latest, query, watched, wording
 from watched_ledgers import ARMS, AUTHOR, LONG, NOTE, QUOTED, SCRIPT, TURNED
 
 PLACES = ["/", "/?days=14", "/arms", "/arms?sort=value", "/decisions", "/decisions/3", "/judge", "/events"]
@@ -158,6 +158,17 @@ def test_decisions_are_listed_page_by_page(page, rich):
         place = older and older[1]
     assert seen == [wording.plain(id, 28) for id in reversed(ids)]
     # seen red: `<=` for `before`
+
+
+def test_a_list_of_decisions_reads_no_features(rich):
+    with dither.log.Ledger.to_read(rich[0]) as ledger:
+        listed = latest.decisions(ledger, 3)
+        one = latest.decision(ledger, listed[0].number)
+        assert [decided.row["features"] for decided in listed] == [None] * 3
+        assert np.shape(one.row["features"]) == (len(ARMS), 3)
+        assert (one.id, one.arm, one.reward) == (listed[0].id, listed[0].arm, None)
+        assert latest.decision(ledger, 291) is None
+    # seen red: `decisions` that reads all columns
 
 
 def test_a_decision_is_found_by_its_id_and_its_context_is_not_shown(page, rich):
@@ -359,9 +370,13 @@ def test_what_an_address_asks():
     assert query.asked({"policy": "arm"}) is None
     assert query.asked({"policy": "secret"}) is None
     asked = query.asked({"policy": "arm", "arm": QUOTED, "rows": "7", "missing": "nan", "least": "1", "most": "0"})
-    assert asked == ("arm", QUOTED, 10_000, None, None)
+    assert asked == ("arm", QUOTED, (), 10_000, None, None)
     asked = query.asked({"policy": "uniform", "arm": "x", "rows": "1000", "missing": "0", "least": "0", "most": "1"})
-    assert asked == ("uniform", "", 1000, 0.0, (0.0, 1.0))
+    assert asked == ("uniform", "", (), 1000, 0.0, (0.0, 1.0))
+    asked = query.asked({"policy": "settings", "settings": "c=0.5, floor=1e-1"})
+    assert asked == ("settings", "", (("c", 0.5), ("floor", 0.1)), 10_000, None, None)
+    wrong = ("", "c", "c=x", "c=inf", "c=1 c=2", "__import__('os')=1", " ".join(f"a{i}=1" for i in range(9)))
+    assert [query.asked({"policy": "settings", "settings": text}) for text in wrong] == [None] * 7
 
 
 def test_days_that_nobody_meant_do_not_fill_the_page():

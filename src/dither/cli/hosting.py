@@ -1,6 +1,6 @@
 """The command `dither serve`: parse the options, run the service."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ def serve(
         ),
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes; one of them learns.", min=1, max=64)] = 1,
+    store: Annotated[
+        str, typer.Option(help="What is kept of each decision: all, shown or records, as store= of dither.Live.")
+    ] = "all",
     expire: Annotated[
         float | None,
         typer.Option(help="Seconds between two looks for horizons that have passed.", show_default="never"),
@@ -36,8 +39,9 @@ def serve(
         errors.imported(package, package, extra="serve")
     from dither.serve import launching
 
+    kept: dict[str, Any] = {"store": store, "expire": expire}
     opening = launching.Opening(
-        home, tuple(name or ()), expire=expire, arms=arms, requests=requests, body=body, at_once=at_once
+        home, tuple(name or ()), **kept, arms=arms, requests=requests, body=body, at_once=at_once
     )
     console().print(f"http://{host}:{port}  (Ctrl-C ends it)", highlight=False)
     launching.run(opening, host=host, port=port, workers=workers)

@@ -48,7 +48,7 @@ def why(e: "Explanation") -> str:
     words = {
         "alone": f"{arm} was the only arm on offer.",
         "greedy": f"{arm} has the highest mean{f', and at {at} it is the best' if at and by_policy else ''}.",
-        "z": f"{at} moved it: there {arm} has the highest score{_interval(e, chosen.arm)}{others}.",
+        "z": f"{at} moved it: there {arm} has the highest score{_interval(e, chosen.arm)}{others}.{_lead(e)}",
         "bonus": f"{arm} has the highest mean with its bonus{others}.",
         "draw": f"The policy's own draw, which is not kept, can have shown {arm}{others}.",
         "baseline": f"{arm} is the baseline, and was shown in place of what was not safe{_instead(e, chosen.arm)}.",
@@ -75,6 +75,17 @@ def _interval(e: "Explanation", arm: int) -> str:
         ends = f"below {errors.number(high)}" if math.isinf(low) else f"from {errors.number(low)} up"
         return f" (it has {ends})" if not (math.isinf(low) and math.isinf(high)) else " (it has for all z)"
     return f" (it has from {errors.number(low)} to {errors.number(high)})"
+
+
+def _lead(e: "Explanation") -> str:
+    """By how much the score of the arm is above that of the highest mean: by the means, and by z times the widths."""
+    chosen, number = e.chosen, errors.number
+    if chosen is None or not chosen.greedy or e.law is None or e.z is None:
+        return ""
+    a, b = chosen.arm, chosen.greedy[0]
+    by_means, by_z = float(e.m[a] - e.m[b]), float(e.z * (e.w[a] - e.w[b]))
+    words = f"{number(by_means, signed=True)} by the means, and {number(by_z, signed=True)} by z times the widths"
+    return f" Its score is that of {e.name(b)} {number(by_means + by_z, signed=True)}: {words}."
 
 
 def _instead(e: "Explanation", arm: int) -> str:
@@ -156,6 +167,8 @@ def sentences(e: "Explanation") -> list[str]:
     """What is said below the tables."""
     number, able = errors.number, len(order(e))
     said = [f"{able - ARMS} more arms are on offer."] if able > ARMS else []
+    if e.link != "identity" and not np.isnan(widths(e)).all():
+        said.append(f"Widths are those of the scores, before the link ({e.link}).")
     if e.uniform:
         said.append(f"A share {number(e.uniform)} of choices is uniform over the arms on offer.")
     if e.decision is not None:
@@ -189,9 +202,8 @@ def _table(heads: Sequence[str] | None, cells: Iterable[Sequence[str]], *, texts
 
 def html(e: "Explanation") -> str:
     """All of it as HTML, every text escaped."""
-    says = list(filter(None, [why(e)]))
     words, fields = moved(e)
-    parts = [notebook.table(HEADS, rows(e), title=title(e), says=says)]
+    parts = [notebook.sentences([title(e)]), notebook.table(HEADS, rows(e), title=why(e))]
     if fields:
         parts.append(notebook.table(["field", "gives"], fields, title=words))
     return "\n".join([*parts, notebook.sentences(sentences(e))])
@@ -241,7 +253,7 @@ def _arm(e: "Explanation", i: int) -> dict[str, Any]:
         about["value"] = _number(e.values[i])
     if e.judged is not None:
         about["judged"] = _number(e.judged[i])
-    if e.parts is not None:
+    if e.parts is not None and i in (e.parts.arm, e.parts.against):  # of all arms they would be many numbers
         about["score"] = {name: _number(s) for name, s in zip(e.parts.names, e.parts.scores[i], strict=True)}
     return about
 

@@ -64,11 +64,12 @@ def parts(now: Moment, request: Request, names: tuple[str, ...] | None) -> MeanP
         return None
     fields = names or request.columns or tuple(f"x[{j}]" for j in range(d))
     place = {name: g for g, name in enumerate(dict.fromkeys(fields))}
-    s = np.zeros((len(place), len(each)))
-    np.add.at(s, [place[name] for name in fields], each.T)
+    of = np.array([place[name] for name in fields])
+    together = np.argsort(of, kind="stable")
+    s = np.add.reduceat(each[:, together], np.searchsorted(of[together], np.arange(len(place))), axis=1)
     if request.mask is not None:
-        s[:, ~request.mask] = np.nan
-    return MeanParts(tuple(place), s.T)
+        s[~request.mask] = np.nan
+    return MeanParts(tuple(place), s)
 
 
 def compared(made_of: MeanParts, now: Moment, request: Request, arm: int, against: int) -> MeanParts:

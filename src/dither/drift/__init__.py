@@ -1,5 +1,6 @@
-"""An alarm for the mean of a stream."""
+"""Alarms for the mean of a stream, and for the residuals of a model."""
 
 from dither.drift.alarm import LAWS, SIDES, Alarm
+from dither.drift.residuals import Change, ResidualAlarm
 
-__all__ = ["LAWS", "SIDES", "Alarm"]
+__all__ = ["LAWS", "SIDES", "Alarm", "Change", "ResidualAlarm"]

@@ -21,6 +21,7 @@ distribution", Annals of Statistics 1971; Siegmund, "Sequential Analysis", 1985,
 overshoot; recursive residuals: Brown, Durbin, Evans, JRSS B 1975.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -82,7 +83,7 @@ class Alarm:
         if law == "bernoulli" and mean is not None:
             of_ones = [mean if sign > 0 else 1 - mean for sign in self._signs]
             self._clicks = [ClickChart.of(p, shift * sigma, time) for p in of_ones]
-        self.threshold = 1.0 if self._clicks else _threshold(time, shift) if law == "normal" else math.log(time)
+        self.threshold = 1.0 if self._clicks else threshold(time, shift) if law == "normal" else math.log(time)
         self.n = 0  # values so far
         self.alarms: list[int] = []  # how many values had come at each alarm
         self._begin()
@@ -185,7 +186,8 @@ def _time(k: float, h: float) -> float:
     return (math.expm1(x) - x) / (2 * k * k) if x < 700 else math.inf
 
 
-def _threshold(time: float, shift: float) -> float:
+@functools.lru_cache(maxsize=100)
+def threshold(time: float, shift: float) -> float:
     """h, in log likelihoods, at which the mean time to a false alarm of one chart is `time`."""
     low, high = 0.0, 1.0
     while _time(shift / 2, high) < time:

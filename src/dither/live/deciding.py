@@ -20,7 +20,7 @@ from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.features import Catalogue
-from dither.live import beside, kept_requests, repeats, requests, settled
+from dither.live import beside, kept_requests, repeats, requests, same_settings
 from dither.live.learner import Learner
 from dither.live.requests import Call
 from dither.live.shown import Shown, ShownMany
@@ -102,7 +102,7 @@ class Decider:
             stands = self._learner.stands
             if stands.version == self._version or stands.torn:
                 return
-            if stands.first is not self._first and settled.differing(self.bandit, stands.bandit):
+            if stands.first is not self._first and same_settings.differing(self.bandit, stands.bandit):
                 self.bandit.follow(stands.bandit, settings=True)
                 self._recorder = self._recording()
             else:

@@ -245,7 +245,12 @@ def _of_fallback(answer: Explanation) -> Explanation:
     arm, greedy = (0, ()) if answer.chosen is None else (answer.chosen.arm, answer.chosen.greedy)
     chosen = Chosen(arm, "fallback", None, greedy)
     nothing: dict[str, Any] = {"propensity": none, "propensity_se": None, "kind": "none", "uniform": 0.0}
-    return replace(answer, chosen=chosen, best=(), unknown=(), **nothing)
+    return replace(answer, chosen=chosen, best=(), unknown=_of_means(answer), **nothing)
+
+
+def _of_means(answer: Explanation) -> tuple[str, ...]:
+    """What is not known of the means, where the bandit did not choose: what it would have drawn is not asked."""
+    return tuple(words for words in answer.unknown if "means" in words)
 
 
 def _of_rule(answer: Explanation, decided: DecisionRow) -> Explanation:
@@ -262,7 +267,9 @@ def _of_rule(answer: Explanation, decided: DecisionRow) -> Explanation:
     lacks = () if ruled else ("which arm the rule gave",)
     learnt = "Means and widths are those of the bandit beside it."
     chosen = replace(chosen, says=f"{says} {learnt}" if not np.isnan(answer.mean).all() else says)
-    exact = dict(propensity=each, propensity_se=None, kind="exact", uniform=share, best=(), unknown=lacks)
+    exact = dict(
+        propensity=each, propensity_se=None, kind="exact", uniform=share, best=(), unknown=_of_means(answer) + lacks
+    )
     return replace(answer, chosen=chosen, **exact)  # type: ignore[arg-type]
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from dither.base import errors
 from dither.features.column_sizes import ColumnSizes, ColumnSizeWarning
-from dither.live import course
+from dither.live import alarms, course
 from dither.live.course import BEGAN, Course
 from dither.live.taught import LearningError, Taught, shadow_of
 from dither.log import Ledger
@@ -162,6 +162,8 @@ class Learner:
             erasure = lessons.erasure(connection, there.changes.erased)
             if erasure != self._erasure or shadow_of(connection) != self.stands.shadow_facts:
                 return False
+            if alarms.of(connection) != self.stands.watch.facts:
+                return False
             self._slots, self._changes = _slots(connection), there.changes
         return True
 
@@ -251,7 +253,9 @@ class Learner:
         """Learn a batch, which is the next one. The lock is held."""
         if self._sizes is not None:
             self._look(self._sizes, batch)
+        before = len(self.stands.watch.seen.alarms)
         self.refused += self.stands.learn(batch)
+        alarms.tell(self.stands.watch.alarms[before:])
 
     def _look(self, sizes: ColumnSizes, batch: lessons.Batch) -> None:
         """Look at the columns of a new batch, where all rows before it were looked at: what is replayed was not."""
@@ -397,6 +401,10 @@ class Learner:
             self.stands.take(facts)
         elif facts != self.stands.shadow_facts:
             self.stands.replace_shadow(facts)
+        watched = alarms.of(connection)
+        if anew or watched != self.stands.watch.facts:
+            anew = anew or self.stands.batch > watched.after
+            self.stands.heed(watched)
         return anew
 
     def _tell_of_another(self) -> None:
@@ -416,7 +424,8 @@ class Learner:
         missing, events = False, ledger_events.every(connection)
         while (row := lessons.snapshot(connection, after=after, before=before)) is not None:
             then = course.at(events, row.batch)
-            if way is not None and not then.leads(way, row.batch):
+            lost = way is not None and not then.leads(way, row.batch)
+            if lost or self.stands.watch.lacks(row.batch, row.alarm):
                 before = row.batch
                 continue
             try:
@@ -473,6 +482,7 @@ class Learner:
     def _back_to(self, connection: Any, batch: int, way: Course | None = None) -> None:
         """Stand at the latest snapshot up to a batch, with the shadow that belongs to it, on the way to a course."""
         self.stands.take(shadow_of(connection))
+        self.stands.heed(alarms.of(connection))
         self._snapshot(connection, after=-1, before=batch + 1, way=way)
 
     def keep(self) -> None:
@@ -489,7 +499,16 @@ class Learner:
                 self._behind = True
                 return
             self._sign(connection)
-            lessons.keep(connection, home, self._lease, batch, data, most=SNAPSHOTS, shadow=shadow)
+            lessons.keep(
+                connection,
+                home,
+                self._lease,
+                batch,
+                data,
+                most=SNAPSHOTS,
+                shadow=shadow,
+                alarm=self.stands.watch.held(),
+            )
         self._said()
         self._kept, self._kept_at = batch, time.monotonic()
 
@@ -524,6 +543,7 @@ class Learner:
         with self.ledger.database.reading() as connection:
             taught, last = Taught(connection, self.load), lessons.last(connection)
             taught.take(shadow_of(connection))
+            taught.heed(alarms.of(connection))
             if batch is not None and batch > last:
                 raise ValueError(f"the ledger has {last} batches, and no batch {batch}: replay() learns all of them")
             last = last if batch is None else batch

@@ -100,6 +100,12 @@ def _single(seen: "Status", total: ArmDay) -> dict[str, tuple[str, float | None]
             "Time of the newest decision",
             None if seen.latest is None else seen.latest.timestamp(),
         ),
+        "dither_watched_rewards": ("Rewards that the alarm has seen", seen.watched),
+        "dither_alarms": ("Alarms so far", None if seen.watched is None else len(seen.alarms)),
+        "dither_last_alarm_timestamp_seconds": (
+            "Time of the decision whose reward gave the last alarm",
+            seen.alarms[-1].time.timestamp() if seen.alarms else None,
+        ),
         "dither_propensity_ratio": ("Mean probability of what was shown", total.mean_propensity),
         "dither_floor_ratio": ("Mean share of uniform choices", total.mean_floor),
         "dither_exploration_ratio": ("Share of the decisions that did not show the best arm", total.exploration),

@@ -8,8 +8,9 @@ from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import errors
 from dither.deciding.baseline import RoundSums
+from dither.drift import ResidualAlarm
 from dither.features import Catalogue
-from dither.live import beside, kept_requests, settling, stock, turns
+from dither.live import alarms, beside, kept_requests, settling, stock, turns
 from dither.live.deciding import Decider, Kept
 from dither.live.learner import Learner, Pace
 from dither.log import Ledger
@@ -77,13 +78,14 @@ def agreed(
     kept: Kept,
     budgets: Mapping[Any, Any] | None,
     reward_range: Any,
+    alarm: bool | ResidualAlarm | None,
     load: dict[str, Any],
 ) -> Agreed:
     """Settle in a new ledger what is passed, or compare it with what the ledger has.
 
     The caller's transaction is that of all of it (`Home.together`), so a ledger that is not opened has settled nothing.
 
-    acting : the bandit that was passed; load : what `from_bytes` needs for the user's classes
+    acting : the bandit that was passed; alarm : as for `Live`; load : what `from_bytes` needs for the user's classes
 
     Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and none is passed. The
     catalogue is then as it was.
@@ -105,6 +107,8 @@ def agreed(
         bandit = learner.stands.bandit if acting is None else acting
         ledger.columns(bandit.columns)
         turns.settle(ledger, budgets)
+        with ledger.holding() as connection:
+            alarms.settle(connection, alarm, bandit)
         turns.fits(bandit, whole=kept.X, shadows=[shadow], rule=others.apprentice is not None)
         if kept.records:
             kept_requests.fits(kept_requests.features_of(bandit, None if keeper is None else keeper.catalogue))

@@ -58,6 +58,7 @@ def answer(ledger: Ledger, catalogue: Catalogue | None, call: Call, refusal: Exc
 
     refusal : with which the call ended. It stays where no decision has an id of the call
     """
+    ledger.committer.begun()  # a closed ledger answers nothing
     ids, asked = ids_of(call), digest(call.body)
     with ledger.database.reading() as connection:
         there = entering.stored(connection, ids)

@@ -13,10 +13,12 @@ from dither.bandit.bandit import Bandit
 from dither.base import errors, forks
 from dither.deciding.answers import AnyShape, Batch, Record, Vector, Wishes
 from dither.deciding.explain import Explanation
+from dither.drift import ResidualAlarm
 from dither.features import Catalogue, Features
 from dither.features.records import listed
-from dither.live import arithmetic, changing, explaining, opening, settling, turns
+from dither.live import arithmetic, bandit_changes, explaining, opening, settling, turns
 from dither.live import status as stands
+from dither.live.alarms import LiveAlarm
 from dither.live.awaiting import Desk
 from dither.live.background import Background
 from dither.live.deciding import Kept
@@ -94,6 +96,8 @@ class Live:
     probabilities : whether the probabilities of all arms are stored too
     budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
         ledger keeps them; other ones replace them, for the next decision of each process
+    alarm : whether it is watched that rewards are what the bandit predicts (`drift.ResidualAlarm`: how; True: as it is
+        by default). The ledger keeps it, for all processes, from the next batch on; False: nothing is watched any more
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
         the parts of a decision, once all have come or the horizon has passed
     reward_range : the least and the largest reward, with `parts` of their sum, as for `log.Ledger`; within what the
@@ -125,6 +129,7 @@ class Live:
         store: str = "all",
         probabilities: bool = False,
         budgets: Mapping[Any, Any] | None = None,
+        alarm: bool | ResidualAlarm | None = None,
         horizon: Any = None,
         default: float | None = None,
         late: str | None = None,
@@ -150,11 +155,16 @@ class Live:
         self._desk = Desk(self._answered)
         database, load = Home(home, wait=wait), {"known": known, "model": model}
         how: dict[str, Any] = {"others": beside, "kept": kept, "load": load}
+        also: dict[str, Any] = {
+            "catalogue": catalogue,
+            "budgets": budgets,
+            "reward_range": reward_range,
+            "alarm": alarm,
+        }
         terms: dict[str, Any] = {"horizon": horizon, "default": default, "late": late, "parts": parts}
         try:
             with database.together():
                 self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
-                also: dict[str, Any] = {"catalogue": catalogue, "budgets": budgets, "reward_range": reward_range}
                 agreed = opening.agreed(self.ledger, bandit, pace=pace, **also, **how)
             self._learner, self._keeper, self._decider, self._turns = opening.opened(self.ledger, agreed, **how)
             self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
@@ -454,11 +464,11 @@ class Live:
         Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
         cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
-        who = changing.author(author)
+        who = bandit_changes.author(author)
         if features is not None or arms is not None or carry:
-            changing.change_features(self._learner, new, features, bandit, arms=arms, carry=carry, author=who)
+            bandit_changes.change_features(self._learner, new, features, bandit, arms=arms, carry=carry, author=who)
             self._changed()
-        elif changing.change(self._learner, new, bandit, author=who):
+        elif bandit_changes.change(self._learner, new, bandit, author=who):
             self._changed()
 
     def promote(self, *, keep: bool = False, author: str | None = None) -> None:
@@ -473,7 +483,7 @@ class Live:
         Raises ValueError where there is no shadow, where the bandit keeps a baseline, and where the shadow cannot learn
         the rewards that the ledger may have. Nothing has changed then.
         """
-        changing.promote(self._learner, keep=keep, author=changing.author(author))
+        bandit_changes.promote(self._learner, keep=keep, author=bandit_changes.author(author))
         self._changed()
 
     def rollback(self, batch: int, *, author: str | None = None) -> None:
@@ -488,7 +498,7 @@ class Live:
         Raises ValueError for a batch that the ledger has not, and where the bandit of that time cannot learn the
         rewards that the ledger may have by now. Nothing has changed then.
         """
-        changing.roll_back(self._learner, batch, author=changing.author(author))
+        bandit_changes.roll_back(self._learner, batch, author=bandit_changes.author(author))
         self._changed()
 
     def relearn(self, *, author: str | None = None) -> None:
@@ -498,7 +508,7 @@ class Live:
 
         All batches are learnt in their order, as if none had been left out. Where none was, nothing happens.
         """
-        changing.learn_again(self._learner, author=changing.author(author))
+        bandit_changes.learn_again(self._learner, author=bandit_changes.author(author))
         self._changed()
 
     def events(self) -> list[BanditEvent]:
@@ -550,6 +560,16 @@ class Live:
         later, with growing pauses, and decisions go on. Each is a line of the logger "dither.live" too.
         """
         return self.ledger.troubles
+
+    @property
+    def alarms(self) -> list[LiveAlarm]:
+        """When rewards were not any more what was predicted, the newest last, by what this process has learnt.
+
+        They are a function of the ledger, and also lines of the logger "dither.live" where they are learnt. [] where
+        nothing is watched: `Live(home, alarm=True)`.
+        """
+        with self._learner.lock:
+            return self._learner.stands.watch.alarms
 
     @property
     def budgets(self) -> dict[str, Any]:

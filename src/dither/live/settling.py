@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from dither.bandit import saving
 from dither.bandit.bandit import Bandit
-from dither.live import course, settled
+from dither.live import course, same_settings
 from dither.live.course import BEGAN
 from dither.live.learner import Learner
 from dither.live.taught import SHADOW, shadow_of
@@ -199,11 +199,12 @@ def _differs(passed: Bandit, data: bytes) -> tuple[str, bool]:
 
     The words are about the default, today's or an earlier one, under which it differs least.
     """
-    header, first = settled.read(saving.from_bytes(passed.to_bytes()).header), saving.from_bytes(data).header
+    header, first = same_settings.read(saving.from_bytes(passed.to_bytes()).header), saving.from_bytes(data).header
     parts = [{"model": saving.pack(model), "policy": saving.pack(policy)} for model, policy in passed.formerly]
-    headers = [header, *(header | settled.read(part) for part in parts)]
-    least = min(headers, key=lambda one: len(settled.names(one, first)))
+    headers = [header, *(header | same_settings.read(part) for part in parts)]
+    least = min(headers, key=lambda one: len(same_settings.names(one, first)))
     odd = (
-        f"{n} is {first.get(n)!r} there and {least.get(n)!r} in what was passed" for n in settled.names(least, first)
+        f"{n} is {first.get(n)!r} there and {least.get(n)!r} in what was passed"
+        for n in same_settings.names(least, first)
     )
     return next(odd, ""), least is header

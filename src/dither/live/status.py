@@ -13,14 +13,17 @@ from typing import Any
 
 from dither.base import errors
 from dither.deciding.budget import of_description
-from dither.live import metrics, status_words
+from dither.live import alarms, metrics, status_words
+from dither.live.alarms import LiveAlarm
 from dither.live.course import BEGAN
 from dither.live.turns import BUDGETS, Limit
 from dither.log import ArmDay, ArmDays, Ledger, record
-from dither.log.database import days, spending, standing
+from dither.log.database import days, ledger_events, spending, standing
+from dither.log.database.ledger_events import BanditEvent
 from dither.log.troubles import Trouble
 
 FINE, WARNING, UNREADABLE = 0, 1, 2  # exit codes, as monitors such as Nagios read them
+EVENTS = 10  # the latest ones that are listed
 _CERTAIN = 5.0  # standard errors between what was drawn and what was stated, above which it is a warning
 _ENOUGH = 10.0  # the least variance of a count that is compared so
 
@@ -57,6 +60,7 @@ class ProcessFacts:
     unknown: Mapping[str, int] = field(default_factory=dict)  # field -> values that its features did not know
     batch: int = 0  # the last that it has learnt
     learns: bool = False  # whether it holds the lease
+    alarms: tuple[LiveAlarm, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,9 @@ class Status:
     version: str | None  # of dither, which made it
     bandit: str | None  # its model, as the ledger began
     budgets: tuple[Spending, ...]
+    alarms: tuple[LiveAlarm, ...]  # as of the newest snapshot, or as this process has learnt them; the newest last
+    watched: int | None  # rewards that the alarm has seen; None: nothing is watched
+    events: tuple[BanditEvent, ...]  # the latest changes of the running bandit, the newest last
     here: ProcessFacts | None  # None: the ledger alone was asked
     limits: WarningLimits
     closes: bool  # whether something comes of `expire`: there is a default, or rewards have parts
@@ -160,6 +167,8 @@ def of(
             for budget in several
         }
         spent = spending.spent(connection, home, set(placed.values()))
+        events = tuple(ledger_events.every(connection)[-EVENTS:])
+    watched = alarms.held_by(seen.settings, seen.alarm)
     low = None if span[0] is None else _time(span[0]).date()
     rows = every.rows if low is None else tuple(one for one in every.rows if one.day is not None and one.day >= low)
     learning = Learning(
@@ -183,6 +192,9 @@ def of(
         seen.version,
         seen.settings.get(BEGAN, {}).get("model"),
         tuple(Spending(arm, one.period, one.most, spent.get((arm, at), 0.0)) for (arm, one), at in placed.items()),
+        tuple(alarms.raised(watched) if watched is not None else ()) if here is None else here.alarms,
+        None if watched is None else watched.n,
+        events,
         here,
         limits,
         ledger.default is not None or ledger.parts is not None,
@@ -194,7 +206,7 @@ def facts_of(live: Any) -> ProcessFacts:
     bandit, catalogue = live.bandit, live.catalogue
     features = bandit.features if catalogue is None else catalogue.features
     unknown = {} if features is None else features.unknown
-    return ProcessFacts(tuple(live.troubles), live.refused, unknown, live.batch, live.learns)
+    return ProcessFacts(tuple(live.troubles), live.refused, unknown, live.batch, live.learns, tuple(live.alarms))
 
 
 def _warnings(seen: Status) -> Any:
@@ -218,6 +230,9 @@ def _warnings(seen: Status) -> Any:
                 f"arm {row.arm!r} was drawn {row.stated_shown:,} times of {row.stated:,}, and its stated probabilities "
                 f"say {row.expected:,.0f}: {abs(z):.1f} standard errors off"
             )
+    for alarm in seen.alarms:
+        if (seen.now - alarm.time).total_seconds() <= seen.limits.recent:
+            yield str(alarm)
     if seen.here is not None:
         for what in dict.fromkeys(one.what for one in seen.here.troubles):
             last = [one for one in seen.here.troubles if one.what == what][-1]
@@ -262,6 +277,8 @@ def _row(row: ArmDay, *, arms: bool) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """As JSON has it."""
+    if isinstance(value, BanditEvent):
+        return _plain(value._asdict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
     if isinstance(value, Mapping):

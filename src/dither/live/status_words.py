@@ -51,6 +51,12 @@ def _lines(seen: "Status", total: ArmDay) -> list[str]:
         f"{total.defaults:,} defaults",
         f"learner: {learning.batches:,} batches, {learning.behind:,} of them in no snapshot; {waits}; {who}",
     ]
+    if seen.watched is not None:
+        last = f", the last one: {seen.alarms[-1]}" if seen.alarms else ""
+        lines.append(f"alarm: {seen.watched:,} rewards watched, {len(seen.alarms):,} alarms{last}")
+    lines += [
+        f"{one.time:%Y-%m-%d %H:%M:%S} UTC, batch {one.batch:,}: {one.what} by {one.author}" for one in seen.events
+    ]
     if seen.overdue:
         lines.append(f"{seen.overdue:,} decisions are past their horizon and not closed")
     if seen.here is not None:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import compiled
-from dither.live import course
+from dither.live import alarms, course
 from dither.live.course import Course
 from dither.log import teaching, troubles
 from dither.log.database import encodings, keeping, lessons
@@ -65,6 +65,7 @@ class Taught:
         self.shadow_facts, self._shadow_at = ShadowFacts(0, False, None), 0  # and the batch that the shadow stands at
         # the shadow of before, as it began and as it is, and the batch at which it stands
         self._former: tuple[bytes | None, Bandit | None, int] | None = None
+        self.watch = alarms.Watch(alarms.AlarmFacts())
         self._firsts: dict[int, bytes] = {}  # the bandits with which courses begin, that were read
         self._encoders: dict[int, Encoder | None] = {}  # by the version of the features, as the events are by now
         self.begin(connection, course.BEGIN)
@@ -76,6 +77,7 @@ class Taught:
         """The bandit with which a course begins."""
         self._follow(connection, way)
         self.bandit, self.batch = self._loaded(self.first), 0
+        self.watch.take(None)
         self.mark: int | None = None  # of the batch
         self.torn = False  # whether a batch may be half learnt, since something was raised meanwhile
         self.otherwise: tuple[int, int] | None = None  # the first and the last batch that another arithmetic had taught
@@ -130,6 +132,10 @@ class Taught:
         self.version += 1
         return True
 
+    def heed(self, facts: alarms.AlarmFacts) -> None:
+        """Another alarm, which has seen nothing yet. What was learnt is no state of it, if it has seen something."""
+        self.watch = alarms.Watch(facts)
+
     def snapshot(self, connection: Any, row: Any, way: Course) -> None:
         """Stand where a snapshot does, after a batch of this course. The shadow does so where the snapshot has it."""
         has_shadow = row.shadow is not None and row.shadow == self.shadow_facts.number
@@ -138,6 +144,7 @@ class Taught:
         if has_shadow:
             self.shadow, self._shadow_at = self._loaded(bytes(row.shadow_bytes)), row.batch
         self.bandit, self.batch, self.mark = bandit, row.batch, row.mark
+        self.watch.take(row.alarm)
         self.torn, self.otherwise = False, None
         self.version += 1
 
@@ -203,6 +210,7 @@ class Taught:
         judged : what the shadow learns of it; None: the same
         """
         self.torn, judged = True, batch if judged is None else judged
+        self._watched(batch)
         refused = teach(self.bandit, batch)
         if self.shadow is not None and self.shadow_facts.learns:
             teach(self.shadow, judged, whose="shadow")
@@ -214,6 +222,14 @@ class Taught:
             self.otherwise = (batch.number if self.otherwise is None else self.otherwise[0], batch.number)
         self.version += 1
         return refused
+
+    def _watched(self, batch: lessons.Batch) -> None:
+        """Let the alarm see a batch before it is learnt."""
+        try:
+            grow(self.bandit, batch.grown)
+            self.watch.see(self.bandit, batch)
+        except Exception as reason:
+            raise LearningError(f"the model of the bandit raised {troubles.in_words(reason)}") from reason
 
     def room(self, slots: int) -> None:
         """Raise TypeError where one of them cannot have so many slots."""

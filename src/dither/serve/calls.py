@@ -14,6 +14,7 @@ from dither.serve.exchange import Decide, DecideMany, Reward, RewardMany
 from dither.serve.problems import problem
 from dither.serve.refusing import NoDecision
 
+_SPELT = json.JSONEncoder(sort_keys=True, allow_nan=False)
 WISHES = ("mask", "values", "minimum", "costs", "baseline", "extra", "fallback")
 
 
@@ -101,7 +102,7 @@ def _said(body: Decide | DecideMany, id: Any) -> str | None:
     """What is asked for as one text, however it was spelt: the order of names and blanks say nothing."""
     if id is None:
         return None
-    return json.dumps(body.model_dump(exclude_defaults=True), sort_keys=True, allow_nan=False)
+    return _SPELT.encode(body.model_dump(exclude_defaults=True))
 
 
 def _decided(shown: Shown) -> dict[str, Any]:

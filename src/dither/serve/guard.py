@@ -13,6 +13,7 @@ It knows nothing of bandits, and needs Starlette alone.
 """
 
 import asyncio
+import functools
 import ipaddress
 import logging
 import time
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -84,7 +85,7 @@ class Guard:
 
         Raises ValueError for a token that is too short, and for all hosts without one; TypeError for hosts in a text.
         """
-        self._app, self._limits, self._policy = app, limits or Limits(), policy
+        self._app, self._limits = app, limits or Limits()
         self._browser, self._mounted, self._unasked = browser, mounted, tuple(unasked)
         self._token = None if mounted else secret.of_environment()
         if isinstance(hosts, str):
@@ -97,7 +98,14 @@ class Guard:
         self._checked: ASGIApp = self._admit
         if not mounted:
             self._checked = TrustedHostMiddleware(self._admit, allowed_hosts=[*LOCAL, *hosts], www_redirect=False)
+        rules = {**_ALWAYS, "content-security-policy": policy}
+        self._rules = {name.encode(): value.encode() for name, value in rules.items()}
         self._running, self._told = 0, told
+
+    def before(self, app: ASGIApp) -> "Guard":
+        """Stand before this app from now on, as where a framework builds its middleware with the first request."""
+        self._app = app
+        return self
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or let the service answer."""
@@ -128,10 +136,10 @@ class Guard:
                 self._told(scope, status, time.perf_counter() - begun)
 
     def _say(self, message: Message) -> None:
-        """Say to browsers what they may do with a response."""
-        headers = MutableHeaders(scope=message)
-        headers.update({**_ALWAYS, "content-security-policy": self._policy})
-        headers.setdefault("cache-control", "no-store")
+        """Say to browsers what they may do with a response, whatever the service has said of it."""
+        headers = [one for one in message["headers"] if one[0] not in self._rules]
+        kept = any(name == b"cache-control" for name, _ in headers)
+        message["headers"] = headers + list(self._rules.items()) + ([] if kept else [(b"cache-control", b"no-store")])
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -153,7 +161,11 @@ class Guard:
     def _stranger(self, scope: Scope, headers: Headers) -> ASGIApp | None:
         """The refusal of who may not ask; None: he may."""
         if self._token is None:
-            if _here(scope) and "x-forwarded-for" not in headers and "forwarded" not in headers:
+            if (
+                _here((scope.get("client") or ("",))[0])
+                and "x-forwarded-for" not in headers
+                and "forwarded" not in headers
+            ):
                 return None
             return problem(403, f"without a token only this machine may ask, and no proxy: set {secret.NAME}")
         if scope["path"].removeprefix(scope.get("root_path", "")) in self._unasked:
@@ -206,10 +218,11 @@ class _TooLarge(Exception):
     """A body has more bytes than the limit."""
 
 
-def _here(scope: Scope) -> bool:
-    """Whether a request comes from this machine."""
+@functools.lru_cache(maxsize=100)
+def _here(client: str) -> bool:
+    """Whether an address is that of this machine."""
     try:
-        address = ipaddress.ip_address((scope.get("client") or ("",))[0])
+        address = ipaddress.ip_address(client)
     except ValueError:
         return False
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback

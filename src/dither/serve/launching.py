@@ -22,11 +22,12 @@ GRACE = 30  # seconds in which running requests end, once the service is told to
 
 @dataclasses.dataclass(frozen=True)
 class Opening:
-    """What each worker opens, and how much it answers. The parameters of `service.app` and `Live` say what each means."""
+    """What each worker opens, and how much it answers; `service.app` and `Live` say what each parameter means."""
 
     home: str
     hosts: tuple[str, ...] = ()
     learn: bool | str = "background"
+    store: str = "all"
     expire: float | None = None  # seconds between two calls of `Live.expire`; None: nobody calls it here
     arms: int = 1000
     requests: int = 1000
@@ -48,7 +49,9 @@ def run(opening: Opening, *, host: str, port: int, workers: int) -> None:
     uvicorn = errors.imported("uvicorn", "uvicorn", extra="serve")
     if host not in ("127.0.0.1", "::1", "localhost") and secret.of_environment() is None:
         raise ValueError(f"--host {host} is reached by others, which needs a token: set {secret.NAME}, or leave it out")
-    with Live(opening.home, learn=False) as live:  # what is wrong is said here, and not by each worker
+    with Live(
+        opening.home, learn=False, store=opening.store
+    ) as live:  # what is wrong is said here, and not by each worker
         _app(live, opening)
     os.environ[NAME] = json.dumps(dataclasses.asdict(opening))
     uvicorn.run(
@@ -72,7 +75,7 @@ def application() -> FastAPI:
     """The app of one worker."""
     settings = json.loads(os.environ[NAME])
     opening = Opening(**settings | {"hosts": tuple(settings["hosts"])})
-    return _app(Live(opening.home, learn=opening.learn), opening)  # type: ignore[arg-type]
+    return _app(Live(opening.home, learn=opening.learn, store=opening.store), opening)  # type: ignore[arg-type]
 
 
 def _app(live: Live, opening: Opening) -> FastAPI:

@@ -17,6 +17,7 @@ class Measures:
     """Those of one app in one process."""
 
     def __init__(self) -> None:
+        self._of: dict[tuple[str, int], tuple[Any, Any]] = {}
         self._registry = prometheus_client.CollectorRegistry()
         more: dict[str, Any] = {"registry": self._registry}
         self._count = prometheus_client.Counter(
@@ -29,8 +30,14 @@ class Measures:
     def told(self, scope: Scope, status: int, seconds: float) -> None:
         """A request was answered."""
         path = getattr(scope.get("route"), "path", NOWHERE)
-        self._count.labels(path, str(status)).inc()
-        self._seconds.labels(path).observe(seconds)
+        count, took = self._series(path, status)
+        count.inc()
+        took.observe(seconds)
+
+    def _series(self, path: str, status: int) -> tuple[Any, Any]:
+        if (path, status) not in self._of:
+            self._of[path, status] = self._count.labels(path, str(status)), self._seconds.labels(path)
+        return self._of[path, status]
 
     def text(self) -> str:
         """All of them, as Prometheus reads them."""

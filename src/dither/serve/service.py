@@ -81,10 +81,9 @@ def app(
     service.router.route_class = JsonRoute
     _asked(service, Calls(live, arms=arms, requests=requests))
     _watched(service, live, numbers)
-    open_paths = ("/health", "/ready")
-    service.add_middleware(
-        guard.Guard, hosts=hosts, mounted=mounted, limits=limits, unasked=open_paths, told=numbers.told
-    )
+    settings: dict[str, Any] = {"hosts": hosts, "mounted": mounted, "limits": limits, "told": numbers.told}
+    first = guard.Guard(service.router, unasked=("/health", "/ready"), **settings)
+    service.add_middleware(first.before)
     return service
 
 

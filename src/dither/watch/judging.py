@@ -3,6 +3,7 @@
 What takes longer than `seconds` is given up at its next piece, and the answer says so.
 """
 
+import dataclasses
 import time
 import warnings
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
+from dither.base import errors
+from dither.live.bandit_changes import DEMANDS, replaced
 from dither.log import Ledger, Logged
 from dither.log.database import fetching
 from dither.ope import evaluate
@@ -29,6 +32,7 @@ class Asked(NamedTuple):
 
     policy: str  # one of `POLICIES`
     arm: str = ""  # of the policy "arm"
+    settings: tuple[tuple[str, float], ...] = ()  # of the policy "settings"
     rows: int = ROWS[1]  # of the latest decisions
     missing: float | None = None  # what a decision without a reward counts; None: it is left out
     span: tuple[float, float] | None = None  # the least and the largest reward that there can be; None: not known
@@ -49,6 +53,7 @@ POLICIES = {
     "arm": "always one arm",
     "greedy": "the best arm, without exploration",
     "now": "the bandit as it is now",
+    "settings": "the bandit with other settings",
     "shadow": "the shadow",
 }
 
@@ -99,7 +104,7 @@ class PolicyJudge:
         return JudgedAnswer(datetime.now(UTC), time.monotonic() - begun, **outcome)  # type: ignore[arg-type]
 
     def _logged(self, asked: Asked) -> Logged:
-        featured = asked.policy in ("greedy", "now")
+        featured = asked.policy in ("greedy", "now", "settings")
         with self._ledger.database.reading() as connection:
             numbers = fetching.latest(connection, min(asked.rows, FEATURED) if featured else asked.rows)
         if not numbers:
@@ -120,7 +125,25 @@ class PolicyJudge:
             return Always(f"always {asked.arm}", asked.arm)
         if asked.policy == "shadow":
             return ColumnPolicy(name, JUDGED)
-        return Saved(name, self._bandit(), greedy=asked.policy == "greedy", draws=DRAWS)
+        bandit = self._bandit()
+        if asked.policy == "settings":
+            name, bandit = _with_settings(bandit, dict(asked.settings))
+        return Saved(name, bandit, greedy=asked.policy == "greedy", draws=DRAWS)
+
+
+def _with_settings(bandit: Bandit, settings: dict[str, float]) -> tuple[str, Bandit]:
+    """How it is called, and the bandit which decides by other settings with what was learnt.
+
+    Raises ValueError for what is no setting of the policy, and where the policy does not take it.
+    """
+    names = [*(one.name for one in dataclasses.fields(bandit.policy)), *DEMANDS]
+    other = [name for name in settings if name not in names]
+    if other:
+        raise ValueError(
+            f"{errors.listed(other)}: the policy has {errors.listed(names)}. Settings of the model change what is "
+            f"learnt, from the first reward on: `dither tune` compares those"
+        )
+    return " ".join(f"{name}={value:g}" for name, value in settings.items()), replaced(bandit, settings)[0]
 
 
 def _interval(logged: Logged, asked: Asked) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def judge(watched: WatchedLedger, asked: Query) -> Content:
         "rows": ROWS,
         "arms": [id for id in ids if len(id) <= NAMED][:NAMED],
         "asked": question,
-        "typed": {name: asked.get(name, "") for name in ("missing", "least", "most")},
+        "typed": {name: asked.get(name, "") for name in ("settings", "missing", "least", "most")},
         "answer": answer,
         "busy": busy,
         "chart": chart,

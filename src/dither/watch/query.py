@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from dither.watch.judging import POLICIES, ROWS, Asked
 
+SETTINGS = 8  # at most, of one question
+
 
 class Order(NamedTuple):
     """How a table is sorted."""
@@ -29,12 +31,24 @@ def whole(text: str | None) -> int | None:
 def asked(query: Mapping[str, str]) -> Asked | None:
     """The question of the page that compares policies; None: none is asked."""
     policy, rows = query.get("policy", ""), whole(query.get("rows")) or ROWS[1]
-    if policy not in POLICIES or (policy == "arm" and not query.get("arm")):
+    other = settings(query.get("settings"))
+    if policy not in POLICIES or (policy == "arm" and not query.get("arm")) or (policy == "settings" and not other):
         return None
     rows = rows if rows in ROWS else ROWS[1]
     low, high = _number(query.get("least")), _number(query.get("most"))
     span = (low, high) if low is not None and high is not None and low < high else None
-    return Asked(policy, query["arm"] if policy == "arm" else "", rows, _number(query.get("missing")), span)
+    arm = query["arm"] if policy == "arm" else ""
+    return Asked(policy, arm, other if policy == "settings" else (), rows, _number(query.get("missing")), span)
+
+
+def settings(text: str | None) -> tuple[tuple[str, float], ...]:
+    """Settings and their numbers, of a text such as "c=0.5 floor=0.1"; () where it is none."""
+    pairs = [word.partition("=")[::2] for word in (text or "").replace(",", " ").split()]
+    numbers = [(name, _number(value)) for name, value in pairs]
+    if len(dict(numbers)) < len(numbers) or len(numbers) > SETTINGS:
+        return ()
+    fit = [(name, value) for name, value in numbers if name.isidentifier() and value is not None]
+    return tuple(fit) if len(fit) == len(numbers) else ()
 
 
 def _number(text: str | None) -> float | None:

@@ -66,6 +66,7 @@ class Summed(NamedTuple):
 
     decisions: Numbers = Numbers()
     events: Numbers = Numbers()
+    erased: int = 0  # number of the last erasure that they know
 
 
 def _pieces(items: Sequence[Any], most: int) -> Iterator[Sequence[Any]]:
@@ -108,7 +109,10 @@ def keep(connection: sa.Connection, home: Home, *, most: int) -> bool:
     """
     if home.postgres:  # for this transaction: sums that are lost are made again
         connection.execute(sa.text("SET LOCAL synchronous_commit = off"))
-    before = _summed(connection) or Summed()
+    kept = _summed(connection)
+    if kept is None:
+        connection.execute(sa.delete(sql_tables.days))
+    before = kept or Summed(erased=_erased(connection))
     crowded = len(before.decisions.gaps) + len(before.events.gaps) > GAPS
     if crowded and home.postgres:  # whoever writes now has ended when the lock is there, so all gaps stay what they are
         tables = f"{sql_tables.decisions.name}, {sql_tables.rewards.name}"
@@ -116,7 +120,7 @@ def keep(connection: sa.Connection, home: Home, *, most: int) -> bool:
         connection.execute(sa.text(f"LOCK TABLE {tables} IN SHARE MODE"))
     summed, parts, more = _advance(connection, before, most)
     if crowded:
-        summed = Summed(Numbers(summed.decisions.last), Numbers(summed.events.last))
+        summed = Summed(Numbers(summed.decisions.last), Numbers(summed.events.last), summed.erased)
     _put(connection, parts)
     if summed != before:
         keeping.put(connection, SETTING, summed)
@@ -134,6 +138,8 @@ def changing(connection: sa.Connection, numbers: list[int]) -> Iterator[None]:
     yield
     _contribute(connection, after, _these(connection, mine), None if summed is None else summed.events)
     _put(connection, [before, after])
+    if summed is not None:
+        keeping.put(connection, SETTING, summed._replace(erased=_erased(connection)))
 
 
 def _advance(connection: sa.Connection, summed: Summed, most: int) -> tuple[Summed, list[summing.Batched], bool]:
@@ -150,7 +156,7 @@ def _advance(connection: sa.Connection, summed: Summed, most: int) -> tuple[Summ
         _contribute(connection, after, rows, events)
     _contribute(connection, after, new, events)
     more = len(new) >= most or len(came) >= most
-    return Summed(summed.decisions.and_these(numbers), events), [before, after], more
+    return Summed(summed.decisions.and_these(numbers), events, summed.erased), [before, after], more
 
 
 def _contribute(
@@ -203,12 +209,17 @@ def _events(connection: sa.Connection, numbers: list[int]) -> dict[int, list[Any
 
 
 def _summed(connection: sa.Connection) -> Summed | None:
-    """How far the sums have come; None: none are kept."""
+    """How far the sums have come; None: none are kept, or an older dither, which keeps none, has erased decisions."""
     stored = keeping.settings(connection).get(SETTING)
-    if stored is None:
+    if stored is None or stored[2] != _erased(connection):
         return None
-    decisions, events = (Numbers(last, tuple((low, high) for low, high in gaps)) for last, gaps in stored)
-    return Summed(decisions, events)
+    decisions, events = (Numbers(last, tuple((low, high) for low, high in gaps)) for last, gaps in stored[:2])
+    return Summed(decisions, events, stored[2])
+
+
+def _erased(connection: sa.Connection) -> int:
+    """The number of the last erasure."""
+    return connection.scalar(sa.select(sql_tables.lease.c.erased)) or 0
 
 
 def _kept(connection: sa.Connection, which: Iterable[sa.ColumnElement[bool]]) -> dict[Key, ArmSums]:

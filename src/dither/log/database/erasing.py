@@ -35,8 +35,8 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
     erasures = sql_tables.erasures
     insert = erasures.insert().values(time=home.now(connection), by=by, decisions=len(numbers))
     event = connection.scalar(insert.returning(erasures.c.number))
-    lessons.changed(connection, erased=event)
     with days.changing(connection, numbers):
+        lessons.changed(connection, erased=event)
         for at in range(0, len(numbers), entering.TOGETHER):
             _blank(connection, numbers[at : at + entering.TOGETHER], event)
     return len(numbers)

@@ -355,14 +355,16 @@ def keep(
     *,
     most: int,
     shadow: tuple[int, bytes] | None = None,
+    alarm: str | None = None,
 ) -> None:
     """Write a snapshot, and remove all but the latest. The lease was renewed in this transaction.
 
-    shadow : the number and the bytes of the shadow that learns
+    shadow : the number and the bytes of the shadow that learns; alarm : what it has seen, as JSON
     """
     connection.execute(sa.delete(sql_tables.snapshots).where(_SNAPSHOT.batch == batch))
     event = connection.scalar(_last_event(batch))
-    new: dict[str, Any] = dict(batch=batch, time=home.now(connection), fence=lease.fence, bytes=data, event=event)
+    new: dict[str, Any] = dict(batch=batch, time=home.now(connection), fence=lease.fence, bytes=data)
+    new |= dict(event=event, alarm=alarm)
     if shadow is not None:
         new |= dict(shadow=shadow[0], shadow_bytes=shadow[1])
     connection.execute(sa.insert(sql_tables.snapshots).values(new))

@@ -71,7 +71,9 @@ def slots(connection: sa.Connection) -> tuple[str, ...]:
 
 def erased_since(connection: sa.Connection, batch: int, time: int) -> bool:
     """Whether rewards of batches up to one, which a decision of that time knew, were erased after it."""
-    those = sa.select(_DECISION.number).join(sql_tables.erasures, _ERASURE.number == _DECISION.erased)
-    those = those.join(sql_tables.rewards, _REWARD.decision == _DECISION.number)
-    those = those.where(_DECISION.erased.is_not(None), _ERASURE.time > time, _REWARD.batch.between(1, batch))
+    later = sa.select(_ERASURE.number).where(_ERASURE.time > time)
+    if connection.execute(later.limit(1)).first() is None:
+        return False
+    learnt = sa.exists().where(_REWARD.decision == _DECISION.number, _REWARD.batch.between(1, batch))
+    those = sa.select(_DECISION.number).where(_DECISION.erased.is_not(None), _DECISION.erased.in_(later), learnt)
     return connection.execute(those.limit(1)).first() is not None

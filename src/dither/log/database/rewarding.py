@@ -257,7 +257,7 @@ def expire(connection: sa.Connection, home: Home, now: int) -> int:
     agreed = reward_terms.every(connection)
     if all(one.horizon is None for one in agreed.values()):
         raise ValueError("the ledger has no horizon, so no decision expires: Ledger(home, horizon=...)")
-    due = sa.select(_DECISION.number, _DECISION.terms).where(~_DECISION.closed, _DECISION.deadline <= now)
+    due = sa.select(_DECISION.number, _DECISION.terms).where(sql_tables.OPEN, _DECISION.deadline <= now)
     numbers = [
         (row.number, agreed[row.terms]) for row in connection.execute(due.order_by(_DECISION.id).with_for_update())
     ]

@@ -70,12 +70,8 @@ decisions = sa.Table(
     sa.Column("encoded", Whole, nullable=False, server_default="0"),  # number of the features that made X (`lease`)
     sa.Column("digest", Bytes),  # of the request that it answers (`live.repeats`); null: nobody has said what it was
 )
-sa.Index(
-    PREFIX + "open",
-    decisions.c.deadline,
-    sqlite_where=sa.text("NOT closed AND deadline IS NOT NULL"),
-    postgresql_where=sa.text("NOT closed AND deadline IS NOT NULL"),
-)
+OPEN = sa.text("NOT closed AND deadline IS NOT NULL")  # in these words, as only by them SQLite knows the index fits
+sa.Index(PREFIX + "open", decisions.c.deadline, sqlite_where=OPEN, postgresql_where=OPEN)
 
 sa.Index(PREFIX + "times", decisions.c.time)
 _GONE = decisions.c.erased.is_not(None)
@@ -140,6 +136,7 @@ snapshots = sa.Table(
     sa.Column("shadow", Whole),  # the number of the shadow that learns beside it
     sa.Column("shadow_bytes", Bytes),
     sa.Column("event", Whole),  # the last event that it knows; null: none, as of an older dither that knows no events
+    sa.Column("alarm", sa.Text),  # JSON: what the alarm has seen (`live.alarms`)
 )
 
 lease = sa.Table(  # one row

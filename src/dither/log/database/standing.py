@@ -28,6 +28,7 @@ class LedgerState(NamedTuple):
     latest: int | None  # time of the decision with the highest number
     version: str | None  # of dither, which made that decision
     settings: dict[str, Any]  # of the ledger, by name
+    alarm: str | None  # what the alarm had seen at the newest snapshot (`live.alarms`)
 
 
 def state(connection: sa.Connection, home: Home, parts: tuple[str, ...] | None) -> LedgerState:
@@ -38,10 +39,10 @@ def state(connection: sa.Connection, home: Home, parts: tuple[str, ...] | None) 
     oldest = None if first is None else connection.scalar(sa.select(_REWARD.time).where(_REWARD.seq == first))
     last = connection.execute(sa.select(_BATCH.number, _BATCH.time).order_by(_BATCH.number.desc()).limit(1)).first()
     lease = connection.execute(sa.select(_LEASE.holder, _LEASE.expires)).one()
-    ends = ~_DECISION.closed & _DECISION.deadline.is_not(None)
     unpaid = rewarding.unpaid(parts) & _DECISION.erased.is_(None)
-    within = sa.select(sa.func.count()).select_from(sql_tables.decisions).where(ends, _DECISION.deadline > now, unpaid)
-    passed = sa.select(sa.func.count(), sa.func.min(_DECISION.deadline)).where(ends, _DECISION.deadline <= now)
+    count, ahead = sa.func.count(), _DECISION.deadline > now
+    within = sa.select(count).select_from(sql_tables.decisions).where(sql_tables.OPEN, ahead, unpaid)
+    passed = sa.select(count, sa.func.min(_DECISION.deadline)).where(sql_tables.OPEN, ~ahead)
     newest = sa.select(_DECISION.time, _DECISION.version).order_by(_DECISION.number.desc()).limit(1)
     decided = connection.execute(newest).first()
     overdue, overdue_since = connection.execute(passed).one()
@@ -62,4 +63,5 @@ def state(connection: sa.Connection, home: Home, parts: tuple[str, ...] | None) 
         latest=latest,
         version=version,
         settings=keeping.settings(connection),
+        alarm=connection.scalar(sa.select(_SNAPSHOT.alarm).order_by(_SNAPSHOT.batch.desc()).limit(1)),
     )

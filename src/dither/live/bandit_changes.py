@@ -16,7 +16,7 @@ from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import errors
-from dither.live import course, opening, other_features, settled, settling, turns
+from dither.live import course, opening, other_features, same_settings, settling, turns
 from dither.live.course import Course
 from dither.live.learner import Learner
 from dither.live.taught import shadow_of
@@ -107,8 +107,8 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
         if bandit is not None:
             settling.fits(bandit, learner, whose="bandit=")
         if other or bandit is not None:
-            after, again = _other(now.first, bandit) if bandit is not None else _replaced(now.first, other)
-            if again or settled.differing(now.first, after):
+            after, again = _other(now.first, bandit) if bandit is not None else replaced(now.first, other)
+            if again or same_settings.differing(now.first, after):
                 data = fits(connection, learner, after)
                 details |= {"bandit": True, "learnt again": again} | _described(now.first, after, other)
         spent = keeping.settings(connection).get(turns.BUDGETS, {})
@@ -156,7 +156,7 @@ def _fields(part: Any) -> dict[str, Any]:
     return {f.name: f.type for f in dataclasses.fields(part)} if dataclasses.is_dataclass(part) else {}
 
 
-def _replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
+def replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
     """A bandit with other settings, as it begins, and whether it must learn again what was learnt."""
     model, inner = first.model, _inner(first.model)
     of_policy, of_model = _fields(first.policy), _fields(inner)
@@ -181,12 +181,12 @@ def _replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
 
 def _unknown(first: Bandit, name: str, names: list[str]) -> TypeError:
     """The error of a setting that this bandit has not."""
-    known = sorted({cls.__name__ for cls in saving.KNOWN.values() if name in _fields(cls)})
+    owners = sorted({cls.__name__ for cls in saving.KNOWN.values() if name in _fields(cls)})
     every = [*names, BUDGETS, *NewTerms.__annotations__]
-    if not known and name not in ("baseline", "features", "dim", "seed", "slots", "disjoint"):
+    if not owners and name not in ("baseline", "features", "dim", "seed", "slots", "disjoint"):
         return errors.unknown_setting("setting", name, names=[*every, "bandit"])
     whose = f"{type(first.policy).__name__} on {type(_inner(first.model)).__name__}"
-    of = f" ({errors.listed(known)} has one)" if known else ""
+    of = f" ({errors.listed(owners)} has one)" if owners else ""
     return TypeError(
         f"{whose} has no setting {name!r} that can change{of}. It has {', '.join(dict.fromkeys(every))}. For another "
         f"policy or model pass the bandit whole: change(bandit=...)"
