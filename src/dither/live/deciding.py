@@ -227,7 +227,11 @@ class Decider:
         """The choice with its rows, and as a user gets it."""
         extra = self._extra(choice, call.extra, fallback)
         slots, (batch, mark) = self.bandit.slots is not None, self._learnt
-        more: dict[str, Any] = {"id": call.id, "time": begun.time, "digest": repeats.digest(call.body)}
+        more: dict[str, Any] = {
+            "id": call.id,
+            "time": begun.time,
+            "digest": None if call.body is None else repeats.digest(call.body),
+        }
         rows = self._recorder.stored(choice, extra=extra, slots=slots, batch=batch, **more)
         raw = kept_requests.kept(call, choice.request, self.catalogue) if self._kept.records else []
         named = [(row[0], data) for row, data in zip(rows, raw, strict=False)]  # none where X came as it is

@@ -51,7 +51,7 @@ class Fallbacks:
 
     def begin(self) -> None:
         """Nothing waits: at first, and in the child of a fork, whose parent stores what waits."""
-        self._waiting: list[Unstored] = []
+        self.waiting: list[Unstored] = []
         self._ids: dict[str, Unstored] = {}  # by the ids of the decisions
         self._lock, self._writing, self._pause = threading.Lock(), threading.Lock(), Pause()
 
@@ -60,7 +60,7 @@ class Fallbacks:
         asked = [_timed(one) for one in asked]
         answers: list[Any] = [None] * len(asked)
         left, refusal = list(range(len(asked))), None
-        if self._waiting:
+        if self.waiting:
             urgent = any(isinstance(one, Rewarding) or one.fallback is None for one in asked)
             refusal = self._try(urgent)
             with self._lock:
@@ -126,8 +126,8 @@ class Fallbacks:
         with self._lock:
             if len(self._ids) + len(ids) > self._most:
                 return reason
-            first = not self._waiting
-            self._waiting.append(one)
+            first = not self.waiting
+            self.waiting.append(one)
             self._ids |= dict.fromkeys(ids, one)
         if first:
             seconds = self._pause.failed()
@@ -137,18 +137,18 @@ class Fallbacks:
 
     def store(self) -> None:
         """Store what waits, in order. Raises OSError where the store is away; what is not stored waits on."""
-        if self._waiting:
+        if self.waiting:
             with self._writing:
                 self._all()
 
     def _all(self) -> None:
         """`store`, in the turn to write."""
-        while some := self._waiting[:MOST]:
+        while some := self.waiting[:MOST]:
             for one, said in zip(some, self._said([one.call for one in some]), strict=True):
                 if isinstance(said, Exception):
                     self._refused(one, said)
                 with self._lock:
-                    del self._waiting[0]  # which it is, as others only add to the end
+                    del self.waiting[0]  # which it is, as others only add to the end
                     for row in one.entry.rows:
                         del self._ids[row[0]]
         self._pause.passed()

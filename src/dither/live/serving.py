@@ -253,7 +253,8 @@ class Live:
 
     def _answered(self, asked: list[Call | Rewarding]) -> list[Any]:
         """The answer to each, or its error: what was shown, or what became of rewards."""
-        return self._fallbacks.answered(asked)
+        plain = all(isinstance(one, Rewarding) or (one.fallback is None and one.body is None) for one in asked)
+        return self._stored(asked) if plain and not self._fallbacks.waiting else self._fallbacks.answered(asked)
 
     def _stored(self, asked: list[Call | Rewarding]) -> list[Any]:
         """What the ledger answers to each, or its error. All are stored together.

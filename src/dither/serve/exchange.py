@@ -95,7 +95,7 @@ class DecideMany(AnyDecide):
     )
 
 
-class Decided(BaseModel):
+class DecidedOne(BaseModel):
     """A decision that is in the ledger."""
 
     id: str = Field(description="What its reward is sent with")
@@ -111,7 +111,7 @@ class Decided(BaseModel):
 class DecidedMany(BaseModel):
     """Decisions that are in the ledger, in the order of the request."""
 
-    decisions: list[Decided]
+    decisions: list[DecidedOne]
 
 
 Time: TypeAlias = Number | Annotated[str, StringConstraints(strict=True, max_length=100)]

@@ -15,8 +15,8 @@ from dither.serve import guard, measures
 from dither.serve.calls import Calls
 from dither.serve.exchange import (
     Decide,
-    Decided,
     DecidedMany,
+    DecidedOne,
     DecideMany,
     Health,
     ProblemDetails,
@@ -90,7 +90,7 @@ def app(
 def _asked(service: FastAPI, calls: Calls) -> None:
     """The endpoints that decide and learn."""
 
-    @service.post("/decide", response_model=Decided, responses=_responses(WRITES))
+    @service.post("/decide", response_model=DecidedOne, responses=_responses(WRITES))
     async def decide(body: Decide) -> Any:
         """Choose an arm. The decision is stored before it is answered.
 
