@@ -24,6 +24,22 @@ def test_it_serves_the_page_on_this_machine(dither, rich, monkeypatch):
     # seen red: `show_context=True`; without `hosts`
 
 
+def test_others_need_a_token(dither, rich, monkeypatch):
+    ran = []
+    monkeypatch.setattr(uvicorn, "run", lambda page, **settings: ran.append(page))
+    monkeypatch.delenv("DITHER_TOKEN", raising=False)
+    code, _, err = dither("watch", rich[0], "--host", "0.0.0.0")
+    assert (code, ran) == (2, [])
+    assert "DITHER_TOKEN" in err
+    monkeypatch.setenv("DITHER_TOKEN", "a-token-of-enough-letters")
+    assert dither("watch", rich[0], "--host", "0.0.0.0")[0] == 0
+    page = Client(ran[0], at=("10.0.0.7", 1))
+    assert page.get("/").status_code == 401
+    assert page.get("/").headers["www-authenticate"].startswith("Basic")
+    assert page.get("/", auth=("anybody", "a-token-of-enough-letters")).status_code == 200
+    # seen red: without `secret.fits`
+
+
 @pytest.mark.parametrize("home", ["nothing.db", "postgresql://app:s3cret@127.0.0.1:1/news"])
 def test_what_is_no_ledger_is_one_line(dither, home, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -21,7 +21,7 @@ import numpy as np
 from dither.bandit import saving
 from dither.base import errors, forks, streams, trees
 from dither.deciding import baseline as baselines
-from dither.deciding import causes, decision, explain, inputs, observation, one_arm, ranking
+from dither.deciding import causes, decision, explain, inputs, observation, one_arm, ranking, stepping
 from dither.deciding import request as requests
 from dither.deciding.answers import (
     AnyShape,
@@ -248,8 +248,8 @@ class Bandit:
                 rows = [self._decided(request.row(i), outcome) for i in range(request.shape[0])]
                 return one_arm.joined(rows, request)
             shown, now, demands, view = self._shown(request, outcome)
-            basis = decision.Basis(now, request, outcome, self._aside, view)
-            chosen = Choice(request, demands, shown, basis)
+            now, demands = now or self._now(), demands or self._demands(request)
+            chosen = Choice(request, demands, shown, decision.Basis(now, request, outcome, self._aside, view))
             if self.baseline is not None and self.kept is not None and request.size:
                 self.kept = self.baseline.after(self.kept, request, chosen.arm)
         except BaseException:
@@ -258,14 +258,28 @@ class Bandit:
             raise
         return chosen
 
-    def _shown(self, request: Request, outcome: decision.Outcome) -> tuple[Any, decision.Moment, Demands, Any]:
-        """What is shown for a request, as of `decision.decide`, and what it was made from: moment, demands, view."""
-        now, demands = self._now(), self._demands(request)
-        shown, view = decision.decide(
-            now, request, demands, outcome, self._chance, self._ties, aside=self._aside, draws=self.monte_carlo
-        )
+    def _shown(
+        self, request: Request, outcome: decision.Outcome
+    ) -> tuple[Any, decision.Moment | None, Demands | None, Any]:
+        """What is shown for a request, as of `decision.decide`, and what it was made from: moment, demands, view.
+
+        They are None where the compiled step has told what is shown.
+        """
+        shown = drawn = now = demands = view = None
+        single, t = len(request.shape) == 1, self.observations + 1
+        if single:
+            share = decision.share(self.policy, t)
+            uniform = share + self.floor * (1 - share)
+            shown, drawn = stepping.told(
+                request, uniform, self.policy, self._model, self.state, t, self._ambient, self._chance, self._ties
+            )
+        if shown is None:
+            now, demands = self._now(), self._demands(request)
+            streams: Any = self._chance, self._ties
+            more: Any = dict(aside=self._aside, draws=self.monte_carlo, drawn=drawn)
+            shown, view = decision.decide(now, request, demands, outcome, *streams, **more)
         self.columns = request.columns
-        self.decisions += 1 if len(request.shape) == 1 else request.shape[0]
+        self.decisions += 1 if single else request.shape[0]
         return shown, now, demands, view
 
     def restated(self, chosen: Choice) -> Choice:

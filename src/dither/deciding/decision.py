@@ -6,9 +6,9 @@
     p         the probability of what is shown: from the view, else from decisions that are drawn again, else unknown
 
 What `draw` makes does not depend on what was learnt, and nothing else draws. One request may be for the compiled step
-(`stepping`), and then there is no view until somebody asks for it. A view is made once, for one request or for many. It
-answers all that is asked about the choice. What is shown is an `Outcome`: one arm (`one_arm`), or a list (`ranking`). A
-`Choice` is what was decided, with all that its row in a log needs.
+(`stepping`), which a bandit asks first: then there is no view until somebody asks for it. A view is made once, for one
+request or for many. It answers all that is asked about the choice. What is shown is an `Outcome`: one arm (`one_arm`),
+or a list (`ranking`). A `Choice` is what was decided, with all that its row in a log needs.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -175,31 +175,27 @@ def decide(
     *,
     aside: Aside,
     draws: int,
+    drawn: stepping.Drawn | None = None,
 ) -> tuple[tuple[Any, ...], Any]:
     """What is shown for each request, and the view that says so: chance and ties are streams.
 
-    -> (arm, propensity, kind, standard error, z), as of `Choice`; the view, None where none was needed
+    -> (arm, propensity, kind, standard error, z), as of `Choice`; the view
     draws : how many decisions are drawn again for a propensity that the view does not tell; 0: it is not known then
     outcome : what is chosen: an arm, or a list (for a batch, or for one request as a batch of one)
+    drawn : what was drawn already, where the compiled step was asked and did not tell
     """
-    single = len(request.shape) == 1
-    told = stepping.told(now, request, demands, chance, ties) if single else None
-    if told is not None:
-        answer, drawn, u = told
-        if answer is not None:
-            return answer, None
-        view = now.view(request)
-    else:
-        view, size = now.view(request), request.size
-        drawn = draw(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
+    view, single, size = now.view(request), len(request.shape) == 1, request.size
+    if drawn is None:
+        each = draw(now.policy, chance, size, arms=request.shape[-1], dim=now.dim)
         u = ties.random(outcome.uniforms if single else (size, outcome.uniforms))
-        drawn = tuple([kind[0] for kind in drawn]) if single else drawn
+        drawn = tuple([kind[0] for kind in each]) if single else each, u
+    each, u = drawn
     if single:
-        quick = _quick(view, drawn, u, demands)
+        quick = _quick(view, each, u, demands)
         if quick is not None:
-            return (*quick, "exact", None, moved_by(view, drawn)), view
-    shown, z = outcome.shown(view, drawn, u, demands), moved_by(view, drawn)
-    p, se, kind = outcome.exact(now, view, drawn, shown, demands), None, "exact"
+            return (*quick, "exact", None, moved_by(view, each)), view
+    shown, z = outcome.shown(view, each, u, demands), moved_by(view, each)
+    p, se, kind = outcome.exact(now, view, each, shown, demands), None, "exact"
     alone = demands.alone
     if p is None and alone is not None and np.all(alone):
         p = np.ones(request.shape[:-1])
@@ -211,7 +207,7 @@ def decide(
         p, kind = np.full(request.shape[:-1], np.nan), "none"
     if alone is not None:
         p, se = np.where(alone, 1.0, p), None if se is None else np.where(alone, 0.0, se)
-    answer = (shown, p, kind, se, z)
+    answer: tuple[Any, ...] = (shown, p, kind, se, z)
     if single:
         answer = (int(shown), float(p), kind, None if se is None else float(se), z)
     return answer, view

@@ -10,7 +10,7 @@ inherits does not count, since a subclass may see, draw or learn otherwise.
 """
 
 import functools
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,37 +21,46 @@ from dither.deciding.demands import Demands
 from dither.deciding.request import Request
 from dither.models.model import factored
 
-if TYPE_CHECKING:
-    from dither.deciding.decision import Moment
-
 UNIFORMS = 3  # what a request for one arm spends: for ties, for the coin of what is uniform, for the uniform arm
 _SCORES = {"drawn": 0, "optimistic": 1, "mean": 2}  # `enum score` of step.h
-Told: TypeAlias = tuple[tuple[Any, ...] | None, tuple[Any, ...], Any]
+_NOT_MINE = None, None
+Drawn: TypeAlias = tuple[tuple[Any, ...], np.ndarray]  # the policy's chance of one request, and u (3,)
 
 
-def told(now: "Moment", request: Request, demands: Demands, chance: np.random.Generator, ties: Uniforms) -> Told | None:
-    """What is shown, as of `decision.decide`; the policy's chance; and u (3,), None where it was passed over.
+def told(
+    request: Request,
+    share: float,
+    policy: Any,
+    model: Any,
+    state: Any,
+    t: int,
+    dim: int,
+    chance: np.random.Generator,
+    ties: Uniforms,
+) -> tuple[tuple[Any, ...] | None, Drawn | None]:
+    """What is shown for one request, as of `decision.decide`, where a share of choices is uniform.
 
-    None in place of the first: the step does not tell, and the view is to decide from this chance and this u. None in
-    place of all: the request is not for the step, and nothing was drawn.
+    policy, model, state, t, dim : those of a `Moment`; chance, ties : the streams
+
+    In its place None where the step does not tell; then what was drawn, from which the view is to decide, or None where
+    the request is not for the step and nothing was drawn.
     """
-    (policy, model, state, t, dim), (_, mask, share, outright, safe, _) = now, demands
-    step, X = compiled.STEP, request.X
-    if step is None or outright is not None or safe is not None or request.values is not None:
-        return None
+    step, X, mask = compiled.STEP, request.X, request.mask
+    if step is None or request.values is not None or request.minimum is not None or request.baseline is not None:
+        return _NOT_MINE
     kinds: Any = type(policy), type(model)
     if not _declared(*kinds):
-        return None
+        return _NOT_MINE
     by, norm, law, coupled, along, score = policy.rule(model, state, t=t, d=X.shape[-1])
     normal = type(law) is noise.Gaussian
     if not coupled or along is not None or (not normal and isinstance(law, noise.Points)):
-        return None
+        return _NOT_MINE
     if type(by) is not float and np.ndim(by):
-        return None
+        return _NOT_MINE
     of = model.factors(state, norm)
     if of is None:
-        return None
-    z = u = None
+        return _NOT_MINE
+    z = u = demands = None
     at, wanted, instead = 0.0, -1, -1
     if score == "drawn":
         if normal:
@@ -60,14 +69,14 @@ def told(now: "Moment", request: Request, demands: Demands, chance: np.random.Ge
             ((at,),) = type(policy).draw(policy, chance, 1, arms=request.shape[-1], dim=dim)
             z = at = float(at)
     if share:
-        u = ties.random(UNIFORMS)
+        u, demands = ties.random(UNIFORMS), Demands(request.shape, mask, share)
         if u[1] < share:
             wanted = int(demands.any(u[2]))
             instead = -1 if z is None else wanted
-    found = step.choose(X, mask, of, by, _SCORES[score], at, instead)
-    if found is None:
-        return None, () if z is None else (np.float64(z),), ties.random(UNIFORMS) if u is None else u
-    arm, p, low, high = found
+    decided = step.choose(X, mask, of, by, _SCORES[score], at, instead)
+    if decided is None:
+        return None, (() if z is None else (np.float64(z),), ties.random(UNIFORMS) if u is None else u)
+    arm, p, low, high = decided
     if u is None:
         ties.pass_over(UNIFORMS)
     if z is None:  # the policy itself has no chance: what the coin shows in place of its arm it never shows
@@ -76,7 +85,7 @@ def told(now: "Moment", request: Request, demands: Demands, chance: np.random.Ge
             arm, p = wanted, float(wanted == arm)
     elif not normal:
         p = law.mass(low, high)
-    return (arm, float(demands.of_one(p, arm)) if share else p, "exact", None, z), (), u
+    return (arm, p if demands is None else float(demands.of_one(p, arm)), "exact", None, z), None
 
 
 @functools.lru_cache(maxsize=256)

@@ -71,7 +71,7 @@ class Change:
 
 
 @dataclass
-class Chart:
+class ResidualChart:
     """One chart, and what came since it left 0."""
 
     S: float = 0.0
@@ -102,7 +102,9 @@ class WatchedResiduals:
     binary: bool = True  # whether all values since then are 0 or 1
     mean: float = 0.0  # of e, since then
     squares: float = 0.0  # Σ (e - ē)²/(1 + v)
-    charts: list[Chart] = field(default_factory=lambda: [Chart(), Chart()])  # for a rise, and for a fall
+    charts: list[ResidualChart] = field(
+        default_factory=lambda: [ResidualChart(), ResidualChart()]
+    )  # for a rise, and for a fall
     alarms: list[Change] = field(default_factory=list)
 
     def see(self, about: ResidualAlarm, r: float, m: float, v: float, place: Any) -> Change | None:
@@ -111,7 +113,7 @@ class WatchedResiduals:
             self.unsure += 1
             return None
         self.n += 1
-        e, found = r - m, None
+        e, change = r - m, None
         if self.since >= FIRST and self.law == "bernoulli" and not 0 <= r <= 1:
             self._anew("normal")
         if self.law != "normal" and about.law != "normal" and 0 < m < 1:
@@ -119,7 +121,7 @@ class WatchedResiduals:
             for chart, q in zip(self.charts, (p, 1 - p), strict=True):
                 chart.information += -q * _ratio(1.0, q, about.shift) - (1 - q) * _ratio(0.0, q, about.shift)
         if self.since >= FIRST:
-            found = self._judge(about, r, m, v, place)
+            change = self._judge(about, r, m, v, place)
         elif self.since == FIRST - 1:
             binary = self.binary and r in (0.0, 1.0)
             self.law = about.law or self.law or ("bernoulli" if binary else "normal")
@@ -128,14 +130,14 @@ class WatchedResiduals:
         off = e - self.mean
         self.mean += off / self.since
         self.squares += off * (e - self.mean) / (1 + v)
-        if found is not None:
-            self.alarms.append(found)
+        if change is not None:
+            self.alarms.append(change)
             self._anew(None)
-        return found
+        return change
 
     def _anew(self, law: str | None) -> None:
         self.since, self.mean, self.squares, self.binary, self.law = 0, 0.0, 0.0, True, law
-        self.charts = [Chart(), Chart()]
+        self.charts = [ResidualChart(), ResidualChart()]
 
     def _judge(self, about: ResidualAlarm, r: float, m: float, v: float, place: Any) -> Change | None:
         e, λ = r - m - self.mean, about.shift
@@ -163,7 +165,7 @@ class WatchedResiduals:
     def of_description(cls, about: dict[str, Any]) -> "WatchedResiduals":
         """What `described` gave."""
         charts, alarms = (
-            [kind(**one) for one in about[name]] for name, kind in (("charts", Chart), ("alarms", Change))
+            [kind(**one) for one in about[name]] for name, kind in (("charts", ResidualChart), ("alarms", Change))
         )
         return cls(**(about | {"charts": charts, "alarms": alarms}))
 

@@ -255,7 +255,8 @@ class Learner:
             self._look(self._sizes, batch)
         before = len(self.stands.watch.seen.alarms)
         self.refused += self.stands.learn(batch)
-        alarms.tell(self.stands.watch.alarms[before:])
+        if len(self.stands.watch.seen.alarms) > before:
+            alarms.tell(self.stands.watch.alarms[before:])
 
     def _look(self, sizes: ColumnSizes, batch: lessons.Batch) -> None:
         """Look at the columns of a new batch, where all rows before it were looked at: what is replayed was not."""

@@ -40,12 +40,14 @@ def change(
     carry: bool,
     author: str,
 ) -> None:
-    """Write the event. `Live.change` says what is passed. The lease is locked.
+    """Write the event, unless these are the features in force. `Live.change` says what is passed. The lease is locked.
 
     first : the bandit of the settings of now, as it begins; way : its course
     """
     errors.true_or_false("carry", carry)
     before = _before(connection, first)
+    if checked(features).fitted and features.fingerprint == before.fingerprint and bandit is None:
+        return  # they are in force already
     new = _fitting(connection, first, before, checked(features), bandit)
     reward_terms.learnable(connection, learner.ledger.database, adapting.adapted(new.model).support)
     events = _completed(connection, features, arms)
@@ -98,7 +100,7 @@ def _fitting(connection: Any, first: Bandit, before: Features, new: Features, ba
             "what arms with features of their own have, says nothing of one another. Begin a new ledger"
         )
     if new.fingerprint == before.fingerprint:
-        raise ValueError("features= are those that the ledger has: there is nothing to change")
+        raise ValueError("features= are those that the ledger has: pass bandit= alone")
     if first.baseline is not None:
         raise ValueError(
             "the bandit keeps a baseline, whose rounds are added up in the features of each: they cannot change. Begin "

@@ -210,7 +210,8 @@ class Taught:
         judged : what the shadow learns of it; None: the same
         """
         self.torn, judged = True, batch if judged is None else judged
-        self._watched(batch)
+        if self.watch.facts.settings is not None:
+            self._watched(batch)
         refused = teach(self.bandit, batch)
         if self.shadow is not None and self.shadow_facts.learns:
             teach(self.shadow, judged, whose="shadow")

@@ -47,8 +47,7 @@ def run(opening: Opening, *, host: str, port: int, workers: int) -> None:
     has been served then.
     """
     uvicorn = errors.imported("uvicorn", "uvicorn", extra="serve")
-    if host not in ("127.0.0.1", "::1", "localhost") and secret.of_environment() is None:
-        raise ValueError(f"--host {host} is reached by others, which needs a token: set {secret.NAME}, or leave it out")
+    secret.fits(host)
     with Live(
         opening.home, learn=False, store=opening.store
     ) as live:  # what is wrong is said here, and not by each worker

@@ -47,3 +47,9 @@ def of_environment() -> Token | None:
     """The token of this process; None: there is none, and the service is for this machine alone."""
     text = os.environ.get(NAME)
     return None if text is None else Token(text)
+
+
+def fits(host: str) -> None:
+    """Raise ValueError for an address that others reach, where there is no token."""
+    if host not in ("127.0.0.1", "::1", "localhost") and of_environment() is None:
+        raise ValueError(f"--host {host} is reached by others, which needs a token: set {NAME}, or leave it out")
