@@ -340,6 +340,34 @@ def test_warnings_of_the_ledger_stand_above_everything(page, tmp_path):
     # seen red: the warnings left out
 
 
+def test_an_alarm_is_shown_with_what_it_says(page, tmp_path):
+    assert "Nothing is watched." in Parsed(page.get("/").text).text
+    home, rng = tmp_path / "changed.db", np.random.default_rng(0)
+    with dither.Live(home, bandit=dither.LinFP(dim=2, lam=1.0, floor=0.5, seed=0), alarm=True) as changed:
+
+        def rewarded(n, more, day=1):
+            shown = changed.choose(np.broadcast_to(np.eye(2), (n, 2, 2)), time=f"2026-01-{day:02d}")
+            changed.reward(list(shown.id), more + 0.1 * rng.normal(size=n))
+
+        rewarded(100, 0.0)
+        rewarded(600, 0.0)
+        quiet = Client(watch.app(home)).get("/").text
+        for day in range(2, 12):
+            rewarded(3, 0.3, day)
+        (first, *_) = changed.alarms
+    assert first.began < first.time
+    assert re.search(r"No alarm in \d+ rewards", Parsed(quiet).text)
+    table = rows(Client(watch.app(home)).get("/").text, "Alarms")[1:]
+    assert table[-1] == [
+        f"{first.time:%Y-%m-%d %H:%M:%S}",
+        f"{first.began:%Y-%m-%d %H:%M:%S}",
+        wording.signed(first.difference),
+        f"{first.rewards:,}",
+        f"{first.batch:,}",
+    ]
+    # seen red: `began` for `time`
+
+
 def test_budgets_say_what_is_spent_now(rich, monkeypatch):
     table = rows(Client(watch.app(rich[0])).get("/").text, "Budgets")[1:]
     with dither.log.Ledger(rich[0]) as ledger:

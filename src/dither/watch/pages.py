@@ -48,6 +48,7 @@ def overview(watched: WatchedLedger, asked: Query) -> Content:
         "chosen": shown,
         "decisions": latest.decisions(watched.ledger, FEW),
         "seen": seen,
+        "few": FEW,
         "shadow": shadowing.shadow(watched.ledger, watched.judge),
         "events": events(watched, asked)["events"][:FEW],
         **table_of_arms(sums, asked, most=FEW),
