@@ -320,7 +320,7 @@ def test_events_name_what_was_changed_by_whom(page):
     text = page.get("/events").text
     latest, terms = rows(text, "Events")[1:]
     assert (latest[1], latest[3], latest[4]) == ("change", AUTHOR, "30")  # after 29 days with a batch each
-    assert "0.5" in latest[2]
+    assert latest[2] == "c: 1.0 → 0.5"
     assert terms[1] == "terms of rewards"
     assert "horizon: 7200" in terms[2]
     assert "<b onclick" not in text
