@@ -58,6 +58,8 @@ bench: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/walks.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/live.py --million
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/http_load.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/http_load.py --postgres
 
 # Other libraries beside this one, in .venv-peers, and docs/peers.md: ten minutes. AGAIN=--again measures all anew.
 bench-peers: .venv/test

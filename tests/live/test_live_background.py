@@ -95,12 +95,12 @@ def test_what_a_model_raises_is_a_trouble_and_the_thread_goes_on(tmp_path):
     stands, broken = live._learner.stands, [True]
     learn = stands.learn
 
-    def raises(batch):
+    def raises(*batch):
         if broken:
             broken.clear()
             stands.torn = True
             raise learning.LearningError("no memory")
-        return learn(batch)
+        return learn(*batch)
 
     from dither.live import taught as learning
 

@@ -138,6 +138,8 @@ class Machine(machines.Machine):
         d = self.call(which, "choose", {"age": n % 4 / 2}, some, **more)
         assert d["arm"] in (some or offered)
         self.enters(d["id"], d["arm"], time, user, n % 4 / 2, some or offered)
+        for id in {d["id"], data.draw(st.sampled_from(sorted(self.seen)))}:
+            self.is_explained(which, id)
 
     def enters(self, id, arm, time, user, age, arms):
         version, X = len(self.arms.was) - 1, self.arms.encoded(age, arms)
@@ -240,11 +242,8 @@ class Machine(machines.Machine):
             again = self.call(which, "encoded", row["catalogue"], {"age": one["age"]}, row["arms"])
             assert_array_equal(again, one["X"])
 
-    @precondition(lambda self: self.seen)
-    @rule(which=WHICH, data=st.data())
-    def explain(self, which, data):
+    def is_explained(self, which, id):
         """The state that is made again gives the arm the probability that was stored, or it is said why it does not."""
-        id = data.draw(st.sampled_from(sorted(self.seen)))
         said, p = self.call(which, "explain", id)
         assert (said["id"], said["arm"]) == (id, self.seen[id]["arm"])
         assert said["cause"] != "unknown" or said["unknown"]

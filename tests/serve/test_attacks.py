@@ -24,10 +24,11 @@ def live():
         yield live
 
 
-@pytest.fixture
-def client(live, monkeypatch):
-    monkeypatch.delenv("DITHER_TOKEN", raising=False)
-    return Client(serve.app(live, limits=guard.Limits(body=200_000, seconds=0.05)))
+@pytest.fixture(scope="module")
+def client(live):
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("DITHER_TOKEN", raising=False)
+        return Client(serve.app(live, limits=guard.Limits(body=200_000, seconds=0.05)))
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from dither import serve
 
 FIELDS = {"context": {"country": ["AT", "CH"], "age": dither.features.Numeric(mean=0, scale=1)}}
 FEW = settings(
-    max_examples=longer.size(6, longer=500),
+    max_examples=longer.size(4, longer=500),
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
     deadline=None,

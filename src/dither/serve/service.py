@@ -42,6 +42,7 @@ WORDS = {  # status -> when it is answered
     422: "The body has another form, or a value that is refused",
     503: "The store is away, or too many requests are being answered: send it again after Retry-After",
 }
+_PROBLEM = ProblemDetails.model_json_schema()
 READS = (400, 401, 403, 503)
 WRITES = (*READS, 408, 409, 413, 415, 422)
 
@@ -165,7 +166,7 @@ async def _refused(request: Request, refusal: Exception) -> Response:
 
 def _responses(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:
     """What OpenAPI says of refusals."""
-    content = {MEDIA: {"schema": ProblemDetails.model_json_schema()}}
+    content = {MEDIA: {"schema": _PROBLEM}}
     text = {"text/plain": {"schema": {"type": "string"}}}  # of a host that is not served
     return {
         status: {"description": WORDS[status], "content": content | (text if status == 400 else {})}
