@@ -31,6 +31,8 @@ EXTRAS = (
     "sqlalchemy",
     "alembic",
     "psycopg",
+    "starlette",
+    "uvicorn",
 )
 
 
@@ -170,13 +172,14 @@ else: raise SystemExit("dither.opa")
 def test_an_extra_that_is_missing_is_named():
     code = """
 import sys
-for name in ("polars", "joblib", "torch", "narwhals", "sqlalchemy"): sys.modules[name] = None
+for name in ("polars", "joblib", "torch", "narwhals", "sqlalchemy", "starlette"): sys.modules[name] = None
 import dither, numpy as np
 env = dither.envs.Linear(dim=2, arms=2)
 calls = {"polars": lambda: dither.simulate(env, ["Greedy"], runs=1, rounds=2).table(),
          "joblib": lambda: dither.simulate(env, ["Greedy"], runs=2, rounds=2, batch=1, jobs=2),
          "torch": lambda: dither.simulate(env, ["Greedy"], runs=1, rounds=2, device="cpu"),
-         "sqlalchemy": lambda: dither.log.Ledger()}
+         "sqlalchemy": lambda: dither.log.Ledger(),
+         "starlette": lambda: dither.watch.app("news.db")}
 for name, call in calls.items():
     try: call()
     except ImportError as e: assert name in str(e) and "dither[" in str(e), e
