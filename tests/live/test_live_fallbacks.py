@@ -171,6 +171,29 @@ def test_slots_and_catalogues(tmp_path, away):
     # seen red: made anew alone, so that an arm that has gone loses the row
 
 
+def test_other_features_come_while_it_waits(tmp_path, away):
+    """An arm that has gone loses no row; the row has X of features that are not in force, so it must teach nothing."""
+    fields = {"context": {"country": ["AT", "CH"]}, "cross": [("country", "words")]}
+    features, others = (
+        dither.Features(arm={"words": dither.features.Numeric(mean=0, scale=scale)}, **fields) for scale in (1, 10)
+    )
+    stock = dither.Catalogue(features, {"a17": {"words": 2}, "a23": {"words": 5}})
+    live = dither.Live(
+        tmp_path / "a.db", bandit=dither.LinFP(features=features, seed=0), catalogue=stock, store="records"
+    )
+    other = dither.Live(tmp_path / "a.db")
+    away(True)
+    live.choose({"country": "AT"}, id="f", fallback="a23")
+    away(False)
+    other.change(features=others)
+    other.catalogue.retire("a23")
+    assert live.reward("f", 1.0) == "counted"
+    assert live.bandit.observations == 0
+    assert table(live) == [("f", 1)]
+    assert live.to_bytes() == live.replay().to_bytes()
+    # seen red: X of the scale 1 learnt as X of the scale 10
+
+
 def test_a_commit_that_was_lost_on_its_way_back(live, monkeypatch):
     """The row is there, of another arm, and its caller was shown the fallback: the row says so then."""
     whole, lost = homes.Home._ended, []

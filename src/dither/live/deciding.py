@@ -187,6 +187,11 @@ class Decider:
                 raise Stale from None
             raise
 
+    @property
+    def encoded_by(self) -> str | None:
+        """Fingerprint of the features that make X; None: X comes as it is."""
+        return None if self.bandit.features is None else self.bandit.features.fingerprint
+
     def _features(self) -> tuple[Any, Any]:
         return self.bandit.features, None if self.catalogue is None else self.catalogue.features
 

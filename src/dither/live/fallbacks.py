@@ -35,6 +35,7 @@ class Unstored(NamedTuple):
     call: Call  # as it is stored: with its time and ids
     entry: Entering  # as it was answered
     digest: bytes | None
+    encoded_by: str | None  # fingerprint of the features that made its X; None: X came as it is
 
 
 class Fallbacks:
@@ -122,7 +123,7 @@ class Fallbacks:
         entry = self._decider.fallen(call)
         ids = [row[0] for row in entry.rows]
         pinned = copy.deepcopy(call)._replace(id=ids if isinstance(entry.result.id, tuple) else ids[0], fallen=True)
-        one = Unstored(pinned, entry, repeats.digest(call.body))
+        one = Unstored(pinned, entry, repeats.digest(call.body), self._decider.encoded_by)
         with self._lock:
             if len(self._ids) + len(ids) > self._most:
                 return reason
@@ -161,11 +162,19 @@ class Fallbacks:
             return [reason] * len(asked)
 
     def _refused(self, one: Unstored, refusal: Exception) -> None:
-        """Store a decision that was refused as it stands, since it was shown: its arm may have gone meanwhile."""
+        """Store a decision that was refused as it stands, since it was shown: its arm may have gone meanwhile.
+
+        Where the bandit has other features by now, the row is stored without X, which these would read wrongly: its
+        reward is kept and teaches nothing.
+        """
         if isinstance(refusal, OSError):
             if self._pause.over:
                 self._pause.failed()
             raise refusal
+        self._decider.follow()
+        if one.encoded_by != self._decider.encoded_by:
+            rows = [entering.without_x(row) for row in one.entry.rows]
+            one = one._replace(entry=one.entry._replace(rows=rows, records=()))
         with self._ledger.holding() as connection:
             replaced = [entering.replace(connection, row) for row in one.entry.rows]
         if all(replaced):  # a commit was lost on its way back, and its decision was shown to nobody

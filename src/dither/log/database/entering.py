@@ -86,6 +86,12 @@ def stored(connection: sa.Connection, ids: list[str]) -> dict[str, Stored]:
     return there
 
 
+def without_x(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The row of a decision without its features, and without what its reward teaches."""
+    gone = dict.fromkeys(("features", "width", "x", "slot"))
+    return IN_ORDER(dict(zip(COLUMNS, row, strict=True)) | gone)
+
+
 def replace(connection: sa.Connection, row: tuple[Any, ...]) -> bool:
     """Put a decision in the place of one with its id and its time, which nobody was shown; -> whether there was one.
 
