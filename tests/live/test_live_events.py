@@ -3,6 +3,7 @@
 import dataclasses
 import sqlite3
 import threading
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import dither
 import replays
 from dither.bandit import saving
 from dither.features import Numeric
-from dither.live import new_settings, taught
+from dither.live import BanditEvent, course, new_settings, taught
 from dither.log.database import sql_tables
 
 X = np.eye(3)
@@ -250,6 +251,17 @@ def test_a_rollback_and_what_is_learnt_again(shared):
         with pytest.raises(error, match="batch"):
             one.rollback(batch)
     assert one.batch == 11
+
+
+def test_a_course_after_many_rollbacks_is_found_at_once():
+    """Seen red where each rollback folded all events before it again: 60 of them took for ever."""
+    now = datetime.fromtimestamp(0, UTC)
+    events = [BanditEvent(n, 2 * n, now, "ann", "rollback", {"batch": 2 * n - 1}) for n in range(1, 61)]
+    assert course.at(events, 200).gaps == ()
+    events.append(BanditEvent(61, 130, now, "ann", "rollback", {"batch": 7}))
+    events.append(BanditEvent(62, 140, now, "ann", "rollback", {"batch": 135}))
+    assert course.at(events, 150).gaps == ((8, 129), (136, 139))
+    assert course.at(events, 129).gaps == ()
 
 
 def test_corrections_and_a_rollback(home):

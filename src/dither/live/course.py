@@ -7,8 +7,10 @@ takes the course that was at an earlier batch, and the batches between are a gap
 ledger needs the events alone to know what to learn, and reads no state.
 """
 
+import bisect
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from dither.log.database import encodings, keeping, ledger_events
 from dither.log.database.ledger_events import BanditEvent
@@ -31,16 +33,21 @@ class Course(NamedTuple):
 
 
 BEGIN = Course()
+Then: TypeAlias = Callable[[int], Course]  # the course of an earlier batch
 
 
 def at(events: Sequence[BanditEvent], batch: int) -> Course:
     """The course of the state after a batch."""
-    course = BEGIN
-    for i, event in enumerate(events):
+    courses = [(0, BEGIN)]  # from which batch on, in order
+
+    def then(number: int) -> Course:
+        return courses[bisect.bisect_right(courses, number, key=operator.itemgetter(0)) - 1][1]
+
+    for event in events:
         if event.batch > batch:
             break
-        course = KINDS[event.what](course, event, events[:i])
-    return course
+        courses.append((event.batch, KINDS[event.what](courses[-1][1], event, then)))
+    return courses[-1][1]
 
 
 def began(connection: Any, course: Course) -> bytes:
@@ -50,7 +57,7 @@ def began(connection: Any, course: Course) -> bytes:
     return keeping.data(connection, BEGAN) or b""
 
 
-def _changed(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) -> Course:
+def _changed(course: Course, event: BanditEvent, then: Then) -> Course:
     """Other settings. What was learnt stays where they change how the bandit decides, else it is learnt again."""
     if not event.details["bandit"]:
         return course
@@ -58,30 +65,30 @@ def _changed(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) 
     return course._replace(first=event.number, root=root)
 
 
-def _promoted(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) -> Course:
+def _promoted(course: Course, event: BanditEvent, then: Then) -> Course:
     """The shadow has learnt all batches, or none where it did not learn."""
     gaps = () if event.details["learnt"] else _gap(1, event.batch)
     return Course(event.number, event.number, gaps, course.features)
 
 
-def _rolled_back(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) -> Course:
+def _rolled_back(course: Course, event: BanditEvent, then: Then) -> Course:
     """The state after an earlier batch."""
     to = event.details["batch"]
-    then = at(before, to)
-    return then._replace(gaps=then.gaps + _gap(to + 1, event.batch))
+    earlier = then(to)
+    return earlier._replace(gaps=earlier.gaps + _gap(to + 1, event.batch))
 
 
-def _learnt_again(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) -> Course:
+def _learnt_again(course: Course, event: BanditEvent, then: Then) -> Course:
     """All batches, in order, under the settings of now."""
     return course._replace(gaps=())
 
 
-def _encoded_anew(course: Course, event: BanditEvent, before: Sequence[BanditEvent]) -> Course:
+def _encoded_anew(course: Course, event: BanditEvent, then: Then) -> Course:
     """Other features: what was learnt is learnt again, as these make X of it."""
     return course._replace(first=event.number, root=event.number, features=event.number)
 
 
-KINDS: dict[str, Callable[[Course, BanditEvent, Sequence[BanditEvent]], Course]] = {
+KINDS: dict[str, Callable[[Course, BanditEvent, Then], Course]] = {
     "change": _changed,
     "promote": _promoted,
     "rollback": _rolled_back,
