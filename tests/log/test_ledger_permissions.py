@@ -167,7 +167,7 @@ def test_a_ledger_whose_tables_were_deleted(shared, capfd):
     begun(shared)
     live = dither.Live(shared)
     with live.ledger.holding() as connection:
-        for table in ("rewards", "decisions", "lease"):
+        for table in ("rewards", "records", "decisions", "lease"):
             connection.exec_driver_sql(f"DROP TABLE dither_{table}")
     for call in (
         lambda: live.choose(X),
