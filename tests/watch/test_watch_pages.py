@@ -255,6 +255,19 @@ def test_a_page_does_not_wait_for_a_long_replay(rich, monkeypatch):
     assert "The arms as they looked then" in text
 
 
+def test_a_context_that_is_kept_is_shown_where_it_may_be(tmp_path):
+    home = tmp_path / "records.db"
+    cross = [("country", "topic")]
+    fields = dither.Features(context={"country": ["AT", "XQ"]}, arm={"topic": ["art", "war"]}, cross=cross)
+    with dither.Live(home, bandit=dither.LinFP(features=fields, floor=0.1), store="records") as kept:
+        kept.choose({"country": "XQ"}, [{"topic": "art"}, {"topic": "war"}])
+    shown, hidden = (Client(watch.app(home, show_context=may)).get("/decisions/1").text for may in (True, False))
+    assert '"country"' in Parsed(shown).text
+    assert '"XQ"' in Parsed(shown).text
+    assert "XQ" not in hidden
+    # seen red: `records=False`
+
+
 @pytest.mark.parametrize(
     ("place", "status", "title"),
     [("/nothing", 404, "Not found"), ("/decisions/999", 404, "Not found"), ("/static/../pages.py", 404, "Not found"),

@@ -130,7 +130,7 @@ class Site:
             "name": self._watched.name,
             "now": datetime.now(UTC),
             "again": None,
-            "address": str(request.url),
+            "address": f"?{request.url.query}",
             "style_id": _style_id(),
             "version": _version.__version__,
         }

@@ -37,17 +37,19 @@ def decisions(ledger: Ledger, most: int = PAGE, *, before: int | None = None) ->
     return _rows(ledger, numbers)
 
 
-def decision(ledger: Ledger, number: int) -> Decided | None:
-    """The decision of this number; None: there is none."""
+def decision(ledger: Ledger, number: int, *, records: bool = False) -> Decided | None:
+    """The decision of this number; None: there is none. records : whether with its context, where the ledger has it"""
     with ledger.database.reading() as connection:
         numbers = fetching.latest(connection, 1, before=number + 1)
-    return next(iter(_rows(ledger, numbers, leave=())), None) if numbers == [number] else None
+    return next(iter(_rows(ledger, numbers, leave=(), records=records)), None) if numbers == [number] else None
 
 
-def _rows(ledger: Ledger, numbers: list[int], leave: tuple[str, ...] = CONTEXT) -> list[Decided]:
+def _rows(
+    ledger: Ledger, numbers: list[int], leave: tuple[str, ...] = CONTEXT, *, records: bool = False
+) -> list[Decided]:
     if not numbers:
         return []
-    logged = ledger.logged(fetching.numbered(numbers), leave=leave)
+    logged = ledger.logged(fetching.numbered(numbers), leave=leave, records=records)
     return [_decided(n, row) for n, row in zip(numbers, reversed(logged.frame.to_dicts()), strict=True)]
 
 

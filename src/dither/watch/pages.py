@@ -83,7 +83,7 @@ def number_of(watched: WatchedLedger, id: str) -> int | None:
 
 def decision(watched: WatchedLedger, number: int) -> Content | None:
     """Why an arm was shown; None: there is no such decision."""
-    one = latest.decision(watched.ledger, number)
+    one = latest.decision(watched.ledger, number, records=watched.show_context)
     if one is None:
         return None
     context = latest.context(one) if watched.show_context else []
