@@ -410,7 +410,6 @@ class Learner:
 
     def _tell_of_another(self) -> None:
         self._sizes = None  # what it has looked at is not in the bandit any more
-        self.stands.forget()
         batch = self.stands.batch
         words = f"the ledger has another batch {batch} than was learnt, or none: what it has now is learnt anew"
         self.ledger.database.troubles.add("ledger", words)

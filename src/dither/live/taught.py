@@ -26,7 +26,7 @@ from dither.base import compiled
 from dither.live import alarms, course
 from dither.live.course import Course
 from dither.log import teaching, troubles
-from dither.log.database import encodings, keeping, lessons
+from dither.log.database import encodings, keeping, ledger_events, lessons
 from dither.log.database.encodings import Encoder
 from dither.models import adapting
 
@@ -66,7 +66,7 @@ class Taught:
         # the shadow of before, as it began and as it is, and the batch at which it stands
         self._former: tuple[bytes | None, Bandit | None, int] | None = None
         self.watch = alarms.Watch(alarms.AlarmFacts())
-        self._firsts: dict[int, bytes] = {}  # the bandits with which courses begin, that were read
+        self._firsts: dict[tuple[int, int | None], bytes] = {}  # by event and its mark, with which the course begins
         self._encoders: dict[int, Encoder | None] = {}  # by the version of the features, as the events are by now
         self.begin(connection, course.BEGIN)
 
@@ -85,15 +85,12 @@ class Taught:
 
     def _follow(self, connection: Any, way: Course) -> None:
         """Be on a course."""
-        if way.first not in self._firsts:
-            self._firsts[way.first] = course.began(connection, way)
+        # by the mark too, since numbers come again in a ledger that was restored
+        key = way.first, ledger_events.mark(connection, way.first) if way.first else None
+        if key not in self._firsts:
+            self._firsts = {key: course.began(connection, way)}
         self._encoders.clear()
-        self.course, self.first = way, self._firsts[way.first]
-
-    def forget(self) -> None:
-        """The ledger is another one: what was read of its events is not to be used."""
-        self._firsts.clear()
-        self._encoders.clear()
+        self.course, self.first = way, self._firsts[key]
 
     def name(self, columns: tuple[str, ...] | None) -> None:
         """Give bandit and shadow the names of the features, in the order of the ledger's rows, where they have none."""

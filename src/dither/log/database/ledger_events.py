@@ -47,6 +47,12 @@ def data(connection: sa.Connection, number: int) -> bytes:
     return bytes(connection.execute(sa.select(_EVENT.bytes).where(_EVENT.number == number)).scalar_one())
 
 
+def mark(connection: sa.Connection, number: int) -> int | None:
+    """The mark of the batch of an event, which another event of this number has not; None: there is no such event."""
+    batch = sa.select(_EVENT.batch).where(_EVENT.number == number).scalar_subquery()
+    return connection.scalar(sa.select(sql_tables.batches.c.mark).where(sql_tables.batches.c.number == batch))
+
+
 def put(
     connection: sa.Connection,
     home: Home,
