@@ -61,8 +61,9 @@ class CoinShares(NamedTuple):
 
 def best(now: Moment, view: Any, request: Request, z: float | None) -> np.ndarray | None:
     """Which arms the policy itself shows, (K,) bool, where no lines say it; None: what it drew is not known."""
-    if z is not None and hasattr(view, "at"):  # `policies.valued.Curves`
-        return view.at(float(z), request.mask)
+    at = decision.curves(view)
+    if z is not None and at is not None:
+        return at(float(z), request.mask)
     if monte_carlo.sample(now, arms=request.shape[-1]):
         return None
     if decision.exact(view):

@@ -305,6 +305,16 @@ def moved_by(view: Any, chance: tuple) -> Any:
     return float(z) if isinstance(z, float) or (z is not None and np.ndim(z) == 0) else z
 
 
+def curves(view: Any) -> Any:
+    """The function of z and mask that says which arms are the best at z, where no lines say it. Default: None."""
+    return getattr(view, "at", None)
+
+
+def mean_and_width(view: Any) -> tuple[Array | None, Array | None]:
+    """Mean and width of each arm. Default: None and None."""
+    return (view.m, view.w) if hasattr(view, "m") and hasattr(view, "w") else (None, None)
+
+
 def lines(view: Any) -> Any:
     """The lines that one z moves. Default: None."""
     return getattr(view, "lines", None)

@@ -214,9 +214,9 @@ def _probabilities(
 def _without_lines(now: Moment, view: Any, request: Request, *, p: np.ndarray, uniform: float, z: Any) -> Explanation:
     """The explanation of a policy whose arms are not lines that one z moves."""
     nothing = np.full(request.shape, np.nan)
-    moved = hasattr(view, "m") and hasattr(view, "w")
-    m = arrays.numpy(view.m if moved else now.model.mean(now.state, request.X))
-    w = arrays.numpy(view.w) if moved else nothing
+    m, w = decision.mean_and_width(view)
+    m = arrays.numpy(now.model.mean(now.state, request.X) if m is None else m)
+    w = nothing if w is None else arrays.numpy(w)
     tied = causes.best(now, view, request, z)
     best = () if tied is None else tuple(np.flatnonzero(tied).tolist())
     return Explanation(m, w, nothing, nothing, p, np.empty(0), None, uniform, z, best, nothing, nothing)

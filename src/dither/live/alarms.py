@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
+from dither import links
 from dither.bandit.bandit import Bandit
 from dither.drift.residuals import Change, ResidualAlarm, WatchedResiduals
 from dither.log import record
 from dither.log.database import keeping, lessons
+from dither.models import adapting, model
 
 ALARM = "alarm"  # the setting that holds it
 _log = logging.getLogger("dither.live")
@@ -157,12 +159,12 @@ def _predicted(bandit: Bandit, batch: lessons.Batch) -> tuple[np.ndarray, np.nda
         if batch.slots is not None:
             rows = np.arange(len(batch.r))
             m, w = m[rows, batch.slots], w[rows, batch.slots]
-        link = getattr(getattr(bandit.model, "model", bandit.model), "link", "identity")
-        if link == "identity":
+        link = model.link(adapting.adapted(bandit.model))
+        if link is links.LINKS["identity"]:
             return m, w * w
-        if link == "log":
+        if link is links.LINKS["log"]:
             return m, w * w * m
-        if link == "logit":
+        if link is links.LINKS["logit"]:
             return m, w * w * m * (1 - m)
         slope = np.exp(-(special.ndtri(m) ** 2) / 2) / np.sqrt(2 * np.pi)
         return m, (slope * w) ** 2 / (m * (1 - m))

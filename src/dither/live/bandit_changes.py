@@ -141,10 +141,16 @@ def _described(before: Bandit, after: Bandit, names: Mapping[str, Any]) -> dict[
 
 
 def _value(bandit: Bandit, name: str) -> Any:
-    if name in ("model", "policy", *DEMANDS):
-        return getattr(bandit, name)
+    parts = {"model": bandit.model, "policy": bandit.policy} | _demands(bandit)
+    if name in parts:
+        return parts[name]
     owner = bandit.policy if name in _fields(bandit.policy) else _inner(bandit.model)
     return getattr(owner, name)
+
+
+def _demands(bandit: Bandit) -> dict[str, Any]:
+    """`DEMANDS`, as a bandit has them."""
+    return {"floor": bandit.floor, "monte_carlo": bandit.monte_carlo}
 
 
 def _inner(model: Any) -> Any:
@@ -175,7 +181,7 @@ def replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
     if model_part:
         changed = dataclasses.replace(inner, **model_part)
         model = changed if inner is model else dataclasses.replace(model, model=changed)
-    demands = {name: new.get(name, getattr(first, name)) for name in DEMANDS}
+    demands = {name: new.get(name, value) for name, value in _demands(first).items()}
     return _made(first, model, policy, demands)
 
 
@@ -201,7 +207,7 @@ def _other(first: Bandit, bandit: Bandit) -> tuple[Bandit, bool]:
             f"all rounds from the first on, so it cannot change. Begin a new ledger with this bandit"
         )
     if bandit.observations == 0:
-        return _made(first, bandit.model, bandit.policy, {name: getattr(bandit, name) for name in DEMANDS}, bandit)
+        return _made(first, bandit.model, bandit.policy, _demands(bandit), bandit)
     return bandit, True
 
 
