@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 import dither
 from dither.features import Numeric
+from dither.live import learner
 from dither.log.database import journal, sql_tables
 
 X = np.eye(3)
@@ -287,3 +288,42 @@ def test_a_ledger_of_another_bandit_is_refused(tmp_path):
             live.choose(X)
     assert len(live.ledger) == 3
     # seen red: the beginning not compared: it decides from what another bandit learnt
+
+
+def test_events_of_the_same_number_and_another_history(tmp_path):
+    """What was read of an event that the restored ledger has not is not taken for one that comes with its number."""
+    home, copy = tmp_path / "a.db", tmp_path / "copy.db"
+    live = opened(home)
+    rewarded(live, 3)
+    backup(home, copy)
+    at = live.batch
+    live.change(lam=2.0)
+    with live.ledger.turn, live._learner.lock, live.ledger.database.reading() as connection:
+        live._learner._back_to(connection, at)  # as after a call that failed on its way
+        live._learner._up_to(connection, at)
+    in_place(copy, home)
+    with dither.Live(home, learn=False) as other:
+        other.change(floor=0.2)
+    rewarded(live, 2)
+    assert (live.bandit.floor, live.bandit.model.lam) == (0.2, 1.0)
+    assert live.to_bytes() == live.replay().to_bytes()
+    # seen red: events known by their numbers alone
+
+
+def test_a_follow_that_failed_on_its_way_is_begun_anew(tmp_path, monkeypatch):
+    """Tables that are put back one after another may give the state of one ledger and the events of another."""
+    home = tmp_path / "a.db"
+    live, other = opened(home), dither.Live(home, learn=False)
+    rewarded(live, 3)
+    live.change(lam=2.0)
+    rewarded(live, 2)
+    live._learner.keep()
+    with monkeypatch.context() as patch:
+        patch.setattr(learner.ledger_events, "every", lambda connection: [])
+        patch.setattr(learner, "_slots", lambda connection: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            other._learner.follow(replay=True)
+    assert other._learner.stands.torn
+    other._learner.follow(replay=True)
+    assert other.to_bytes() == live.to_bytes() == live.replay().to_bytes()
+    # seen red: a state that does not know that it may be of two ledgers

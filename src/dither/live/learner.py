@@ -370,24 +370,34 @@ class Learner:
         """
         self._whole()
         with self.ledger.turn, self._following, self.lock:  # the turn first: a decision may hold it already
-            with self.ledger.database.reading() as connection:
-                there = lessons.standing(connection, self.stands.batch)
-                other = there.mark != self.stands.mark
-                anew = other or self.stands.torn
-                if other or there.changes != self._changes:
-                    anew = self._compare(connection, there.changes, anew)
-                if other:
-                    self._tell_of_another()
-                missing = self._snapshot(connection, after=-1 if anew else self.stands.batch)
-                whole = anew or ((replay or missing) and self._learning.over)
-                events = ledger_events.every(connection) if self._learning.over else []
-                event = max([self.stands.batch, *[one.batch for one in events[-1:]]])
-                self._advance(connection, there.last if whole else event)
-                if whole and self._learning.over:
-                    self._behind = False
-                self._slots = _slots(connection)
-            self._changes = there.changes
+            try:
+                with self.ledger.database.reading() as connection:
+                    self._changes = self._followed(connection, replay)
+            except BaseException:  # what stands may be of two ledgers, where one was put back meanwhile
+                self.stands.torn = True
+                raise
             self.stands.name(self.ledger.columns(None))
+
+    def _followed(self, connection: Any, replay: bool) -> lessons.Changes:
+        """Be where the ledger is; -> its changes. Raises OSError where it was put back meanwhile."""
+        there = lessons.standing(connection, self.stands.batch)
+        other = there.mark != self.stands.mark
+        anew = other or self.stands.torn
+        if other or there.changes != self._changes:
+            anew = self._compare(connection, there.changes, anew)
+        if other:
+            self._tell_of_another()
+        missing = self._snapshot(connection, after=-1 if anew else self.stands.batch)
+        whole = anew or ((replay or missing) and self._learning.over)
+        events = ledger_events.every(connection) if self._learning.over else []
+        event = max([self.stands.batch, *[one.batch for one in events[-1:]]])
+        self._advance(connection, there.last if whole else event)
+        if whole and self._learning.over:
+            self._behind = False
+        self._slots = _slots(connection)
+        if lessons.changes(connection) != there.changes:  # tables that are put back are not in one moment with others
+            raise OSError(f"the ledger in {self.ledger.database.where} was put back while it was read: call again")
+        return there.changes
 
     def _compare(self, connection: Any, changes: lessons.Changes, anew: bool) -> bool:
         """See what has changed, and take another shadow; -> whether all must be learnt anew."""
