@@ -158,3 +158,35 @@ def test_what_cannot_be_watched():
         dither.Live(None, bandit=dither.DeepGreedy(dim=2, seed=0), alarm=True)
     with pytest.raises(TypeError, match="alarm must be"):
         opened(None, alarm=0.01)
+
+
+def test_a_bandit_without_widths_cannot_take_the_place_of_one_that_is_watched():
+    live = dither.Live(None, bandit=dither.LinFP(dim=3, lam=1.0, seed=0), alarm=True)
+    X = np.eye(3)
+    for _ in range(3):
+        live.reward(live.choose(X).id, 1.0)
+    with pytest.raises(ValueError, match=r"no widths: end the alarm first"):
+        live.change(bandit=dither.DeepFP(dim=3, seed=0))
+    live.replace_shadow(dither.DeepFP(dim=3, seed=0))
+    with pytest.raises(ValueError, match=r"no widths: end the alarm first"):
+        live.promote()
+    live.reward(live.choose(X).id, 1.0)
+    assert live.bandit.observations == 4
+    # seen red: accepted, and nothing learnt any more
+
+
+def test_the_alarm_of_a_promoted_shadow_is_that_of_a_replay(tmp_path):
+    home, rng, X = tmp_path / "a.db", np.random.default_rng(0), np.eye(3)
+    shadow = dither.LinFP(dim=3, lam=5.0, seed=1)
+    live = dither.Live(home, bandit=dither.LinFP(dim=3, lam=1.0, seed=0), shadow=shadow, alarm=True)
+    for n in range(300):
+        d = live.choose(X)
+        live.reward(d.id, float(rng.normal() * 0.1 + (n > 150)))
+    live.promote()
+    live.reward(live.choose(X).id, 1.0)
+    with dither.Live(home, learn=False) as other:
+        assert len(live.alarms) == len(other.alarms)
+        with live.ledger.database.reading() as connection:
+            then = live._learner.replay(live.batch)
+        assert live._learner.stands.watch.held() == then.watch.held() == other._learner.stands.watch.held()
+    # seen red: what the alarm had seen of the bandit before

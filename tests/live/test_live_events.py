@@ -564,3 +564,28 @@ def test_the_settings_that_may_be_passed_are_those_of_the_classes():
     mine = set(new_settings.NewSettings.__annotations__)
     assert fields - objects <= mine
     assert mine - fields == {"budgets", "default", "floor", "late", "monte_carlo", "parts", "rewards"}
+
+
+def test_a_network_with_fewer_slots_than_the_ledger_has_takes_no_place():
+    features = dither.Features(context={"c": ["A", "B"]}, form="disjoint")
+    shop = dither.Catalogue(features, {"a": {}, "b": {}})
+    live = dither.Live(
+        None, bandit=dither.LinFP(features=features, disjoint=2, seed=0), catalogue=shop, store="records"
+    )
+    shop.add("d", {})
+    live.reward(live.choose({"c": "A"}).id, 1.0)
+    wider = dither.Features(context={"c": ["A", "B", "D"]}, form="disjoint")
+
+    def network(of):
+        return dither.DeepEpsGreedy(features=of, disjoint=2, seed=0)
+
+    for call in (
+        lambda: live.change(bandit=network(features)),
+        lambda: live.replace_shadow(network(features)),
+        lambda: live.change(features=wider, bandit=network(wider)),
+    ):
+        with pytest.raises(TypeError, match="slots of Network cannot grow"):
+            call()
+    live.reward(live.choose({"c": "A"}).id, 1.0)
+    assert (live.bandit.observations, live.events()) == (2, [])
+    # seen red: taken, and nothing learnt any more

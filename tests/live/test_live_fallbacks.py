@@ -302,3 +302,27 @@ def test_no_estimate_has_them(live, away):
     judged = ope.evaluate(log, {"uniform": "uniform"}, estimators=["ips"], interval="normal")
     assert judged.estimates["uniform", "ips"].value == plain.estimates["uniform", "ips"].value
     # seen red: "propensities of kind 'none' cannot be used"
+
+
+def test_a_row_in_whose_place_a_fallback_comes_is_in_no_sum(live, away):
+    moment = "2026-11-30T12:00:00"
+    live.choose(X, ARMS, id="v", body="q", fallback="c", time=moment)  # committed, and its answer was lost
+    live._learner.sum()
+    away(True)
+    live.choose(X, ARMS, id="v", body="q", fallback="c", time=moment)
+    away(False)
+    live.choose(X, ARMS, time=moment)
+    live.flush()
+    shown = live.read().frame["arms"].list.get(0).len()
+    assert sum(one.decisions for one in live.ledger.days().rows) == shown == 2
+    assert sum(one.usable for one in live.ledger.days().rows) == 1
+    # seen red: the sums kept the row that nobody had seen
+
+
+@pytest.mark.parametrize("name", ["fallback", "values", "minimum", "judged", "shadow", "safe", "baseline", "catalogue"])
+def test_columns_that_the_ledger_writes_are_no_users(name):
+    live = dither.Live(None, bandit=begin())
+    with pytest.raises(ValueError, match=f"must not have the column '{name}', which the ledger writes"):
+        live.choose(X, ARMS, extra={name: True})
+    assert len(live.ledger) == 0
+    # seen red: taken where the call itself did not write it

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.base import errors
+from dither.deciding import inputs
 
 NAMED = {"hour": 3600.0, "day": 86400.0}  # seconds; a day is a calendar day in UTC
 
@@ -56,7 +57,7 @@ def checked(budgets: Mapping[Any, Any]) -> Budgets:
             raise TypeError(f"the budget of arm {arm!r} must be a dither.Budget, or several; got {value!r}")
         if len({budget.ticks for budget in several}) < len(several):
             raise ValueError(f"arm {arm!r} has two budgets for one period: keep the smaller one")
-        by_id[str(arm)] = several
+        by_id[inputs.storable(str(arm))] = several
     return by_id
 
 

@@ -73,11 +73,8 @@ def settle(connection: Any, alarm: bool | ResidualAlarm | None, bandit: Bandit) 
         return
     if not isinstance(alarm, (bool, ResidualAlarm)):
         raise TypeError(f"alarm must be True, False, None or a dither.drift.ResidualAlarm, got {alarm!r}")
-    if alarm and "width" not in bandit._model.abilities:
-        raise ValueError(
-            f"alarm= needs a model that knows how sure it is, such as that of LinFP or GLMFP, and {bandit.model!r} has "
-            f"no widths: watch its residuals by dither.drift.Alarm"
-        )
+    if alarm:
+        _sure(bandit, "watch its residuals by dither.drift.Alarm")
     lessons.hold(connection)
     before, settings = of(connection), (ResidualAlarm() if alarm is True else alarm or None)
     if settings != before.settings:
@@ -85,6 +82,20 @@ def settle(connection: Any, alarm: bool | ResidualAlarm | None, bandit: Bandit) 
         about = {"number": before.number + 1, "settings": described, "after": lessons.last(connection)}
         keeping.put(connection, ALARM, about)
         lessons.changed(connection)
+
+
+def fits(connection: Any, bandit: Bandit) -> None:
+    """Raise ValueError where the ledger has an alarm, and this bandit is to act and has no widths."""
+    if of(connection).settings is not None:
+        _sure(bandit, "end the alarm first, dither.Live(home, alarm=False), or pass a bandit with widths")
+
+
+def _sure(bandit: Bandit, cure: str) -> None:
+    if "width" not in bandit._model.abilities:
+        raise ValueError(
+            f"alarm= needs a model that knows how sure it is, such as that of LinFP or GLMFP, and {bandit.model!r} has "
+            f"no widths: {cure}"
+        )
 
 
 class Watch:

@@ -16,7 +16,8 @@ from dither.bandit import saving
 from dither.bandit.bandit import Bandit
 from dither.bandit.restoring import from_bytes
 from dither.base import errors
-from dither.live import course, opening, other_features, same_settings, settling, turns
+from dither.deciding import inputs
+from dither.live import alarms, course, opening, other_features, same_settings, settling, turns
 from dither.live.course import Course
 from dither.live.learner import Learner
 from dither.live.taught import shadow_of
@@ -55,7 +56,7 @@ def author(name: str | None) -> str:
     if name is not None and not (isinstance(name, str) and name):
         raise ValueError(f"author must be a text that is not empty, or None, got {name!r}")
     if name is not None:
-        return name
+        return inputs.storable(name, what="author")
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a user without a name
@@ -127,6 +128,7 @@ def fits(connection: Any, learner: Learner, bandit: Bandit) -> bytes:
     data = bandit.to_bytes()
     again = loaded(data, learner)  # what cannot be read again is refused before it is there
     settling.named(connection, bandit, whose="bandit=")
+    alarms.fits(connection, again)
     reward_terms.learnable(connection, learner.ledger.database, adapting.adapted(again.model).support)
     return data
 

@@ -26,6 +26,7 @@ BASELINE = "baseline"  # its position among the arms on offer, where the bandit 
 SAFE = "safe"  # whether each arm on offer was safe
 FALLBACK = "fallback"  # True where the store could not be reached, and the fallback of the call was shown
 CATALOGUE = "catalogue"  # the version of the catalogue: `catalogue.at(version)` has the arms as they were
+COLUMNS = (JUDGED, SHADOW, VALUES, MINIMUM, BASELINE, SAFE, FALLBACK, CATALOGUE)  # that no user may write
 
 
 class Apprentice:

@@ -255,7 +255,7 @@ class Decider:
         if judged is self.shadow and judged is not None and not fallback:
             number = 0 if self._shadow_facts is None else self._shadow_facts.number
             columns[beside.SHADOW] = number if request.single else [number] * request.size
-        taken = [name for name in extra or {} if name in columns]
+        taken = [name for name in extra or {} if name in beside.COLUMNS]
         if taken:
             raise ValueError(f"extra must not have the column {taken[0]!r}, which the ledger writes: take another name")
         return dict(extra or {}) | columns if columns else extra

@@ -20,7 +20,7 @@ from dither.live import repeats
 from dither.live.deciding import Decider
 from dither.live.requests import Call
 from dither.log import Ledger
-from dither.log.database import entering
+from dither.log.database import days, entering, fetching, lessons
 from dither.log.database.committing import MOST, Entering, QueuedRequest, Rewarding
 from dither.log.troubles import Pause, in_words
 
@@ -112,8 +112,8 @@ class Fallbacks:
                 return self._fall(asked, said)
             if isinstance(said, REFUSALS) and asked.body is not None and asked.id is not None:
                 return repeats.answer(self._ledger, self._decider.catalogue, asked, said)
-        except OSError:
-            return said
+        except OSError as reason:  # the store has gone since it refused
+            return reason if asked.fallback is None or isinstance(said, OSError) else self._last(asked, reason)
         except Exception as error:
             return error
         return said
@@ -176,7 +176,10 @@ class Fallbacks:
             rows = [entering.without_x(row) for row in one.entry.rows]
             one = one._replace(entry=one.entry._replace(rows=rows, records=()))
         with self._ledger.holding() as connection:
-            replaced = [entering.replace(connection, row) for row in one.entry.rows]
+            lessons.hold(connection)
+            there = [fetching.number(connection, row[0]) for row in one.entry.rows]
+            with days.changing(connection, [number for number in there if number is not None]):
+                replaced = [entering.replace(connection, row) for row in one.entry.rows]
         if all(replaced):  # a commit was lost on its way back, and its decision was shown to nobody
             return
         alone = QueuedRequest(one.entry._replace(basis=None))

@@ -15,7 +15,7 @@ from dither.base import errors
 from dither.features import Catalogue, Features, records
 from dither.features.catalogue_events import ArmEvent
 from dither.features.encoder import checked
-from dither.live import settling
+from dither.live import alarms, settling
 from dither.live.course import Course
 from dither.live.learner import Learner
 from dither.live.taught import shadow_of
@@ -49,6 +49,8 @@ def change(
     if checked(features).fitted and features.fingerprint == before.fingerprint and bandit is None:
         return  # they are in force already
     new = _fitting(connection, first, before, checked(features), bandit)
+    alarms.fits(connection, new)
+    settling.grows(new, max(first.slots or 0, lessons.slots(connection)))
     reward_terms.learnable(connection, learner.ledger.database, adapting.adapted(new.model).support)
     events = _completed(connection, features, arms)
     number = (connection.scalar(sa.select(sa.func.max(sql_tables.events.c.number))) or 0) + 1

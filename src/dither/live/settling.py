@@ -11,6 +11,7 @@ from dither.live.learner import Learner
 from dither.live.taught import SHADOW, shadow_of
 from dither.log import Ledger, reward_rules
 from dither.log.database import encodings, keeping, ledger_events, lessons, reward_terms
+from dither.models import adapting
 
 
 class Settled(NamedTuple):
@@ -139,6 +140,12 @@ def named(connection: Any, new: Bandit, *, whose: str) -> None:
         )
 
 
+def grows(bandit: Bandit, slots: int) -> None:
+    """Raise TypeError for a bandit with fewer slots that cannot have so many."""
+    if bandit.slots is not None and bandit.slots < slots:
+        adapting.with_slots(adapting.adapted(bandit.model), slots)
+
+
 def fits(shadow: Bandit, learner: Learner, *, whose: str = "the shadow") -> None:
     """Raise ValueError unless the shadow takes the X of the bandit, as it began and as it is now."""
     first, now = learner.replay(0).bandit, learner.stands.bandit
@@ -150,6 +157,7 @@ def fits(shadow: Bandit, learner: Learner, *, whose: str = "the shadow") -> None
             f"{whose} must take the X of the bandit, dim={now.dim} and disjoint={now.slots}; it has "
             f"dim={shadow.dim} and disjoint={shadow.slots}"
         )
+    grows(shadow, most)
     if shadow.features is not None and now.features is not None:
         now.features.check(shadow.features, what=f"the features of {whose}", whose="the bandit")
 
