@@ -211,3 +211,7 @@ def test_the_command(tmp_path):
     done = ask("--from", str(tmp_path / "log"), "--difference", "0.1")
     assert done.exit_code == 0, done.output
     assert "3 arms, rewards with the standard deviation 0.5," in " ".join(done.output.split())
+    done = ask("--rate", "0.05", "--arms", "10", "--difference", "0.01")
+    assert "is not known: give --loss, or a log." in " ".join(done.output.split())  # seen red: "give loss="
+    done = ask("--arms", "10", "--difference", "0.01")
+    assert str(done.exception) == "spread of the rewards is not known: give --rate (of clicks), --spread, or a log"

@@ -169,8 +169,8 @@ def test_what_a_difference_prints():
     low, high = d.interval
     assert str(d) == (
         f"difference {d.value:.6g} ± {d.se:.2g}, 95% normal interval [{low:.6g}, {high:.6g}]; "
-        f"P = {d.p_value:.2g} of none, 4 rows"
-    )  # seen red: the bare dataclass
+        f"P = {d.p_value:.2g} of 'no difference', 4 rows"
+    )  # seen red: the bare dataclass; "of none"
 
 
 def test_one_row_warns_of_nothing_but_the_log():

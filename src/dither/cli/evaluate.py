@@ -4,7 +4,7 @@ import inspect
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from dither.log import sources
 from dither.ope.candidates import LOGGING
 
 WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with"}  # others are --name
+WORDS |= {name: f"--{name}" for name in ("loss", "rate", "spread")}  # of `dither plan`
 
 
 @dataclass(frozen=True)
@@ -178,8 +179,12 @@ def in_words_of_the_command() -> Iterator[None]:
     try:
         yield
     except Refused as reason:
-        parts = (_typed(part) if isinstance(part, Option) else str(part) for part in reason.args)
-        raise ValueError("".join(parts)) from None
+        raise ValueError(typed(reason.args)) from None
+
+
+def typed(parts: Iterable[object]) -> str:
+    """A sentence of texts and options, with its options as they are typed."""
+    return "".join(_typed(part) if isinstance(part, Option) else str(part) for part in parts)
 
 
 def _typed(option: Option) -> str:

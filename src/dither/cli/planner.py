@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dither.cli.app import expanded
-from dither.cli.evaluate import in_words_of_the_command
+from dither.cli.evaluate import in_words_of_the_command, typed
 from dither.cli.log_options import Given, LogReading
 from dither.log import sources
 from dither.ope import planning
@@ -66,7 +66,7 @@ def plan(
         )  # fmt: skip
     console = terminal.console()
     console.print(_table(planned))
-    terminal.said(console, planned.says)
+    terminal.said(console, map(typed, planned.parts))
 
 
 def _table(planned: planning.Plan) -> Any:

@@ -89,6 +89,16 @@ class Logged:
         return self.frame["weight"].fill_null(1.0).to_numpy()
 
     @property
+    def valued(self) -> bool:
+        """Whether a row says what a unit of reward was worth for its arms, in lists `values` (docs/values.md)."""
+        pl, there = schema.polars(), "values" in self.frame.columns
+        return (
+            there
+            and isinstance(self.frame["values"].dtype, (pl.List, pl.Array))
+            and self.frame["values"].null_count() < len(self)
+        )
+
+    @property
     def erased(self) -> np.ndarray:
         """Whether the data of each decision was erased (n,): its features, your own columns and its reward."""
         if "was_erased" not in self.frame.columns:

@@ -30,7 +30,7 @@ from dither.log.yahoo_today import yahoo
 ROWS = 100_000  # of a piece
 ALWAYS = (  # columns that are read for every estimate and for the checks of the log
     *("id", "arm", "propensity", "propensity_kind", "propensity_se"),
-    *("floor", "probabilities", "reward", "weight", "was_erased"),
+    *("floor", "probabilities", "reward", "weight", "was_erased", "values"),
 )
 SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first one there counts
 

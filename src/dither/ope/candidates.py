@@ -28,6 +28,8 @@ from dither.deciding.inputs import ROUNDING
 from dither.features import tokens
 from dither.log import schema
 from dither.log.logged import Logged
+from dither.ope import labels
+from dither.ope.rows import SILENT
 
 LOGGING = "logging"  # the policy that ran: it is always shown, and the others are compared with it
 
@@ -96,9 +98,16 @@ class Always:
             raise ValueError(
                 f"arm {self.arm!r} was not on offer in row {logged.numbers[np.argmax(absent)]} "
                 f"({int(absent.sum())} such rows of {len(logged)} looked at): the policy {self.name!r} is undefined "
-                "there"
+                "there. Say what is shown there: write a column of lists with 1 for it where it is on offer, and for "
+                "another arm elsewhere, and judge 'column:Q'. With log = dither.log.read(...), import polars as pl: "
+                f"{self._or_another()}"
             )
         return PolicyRows(of_shown(Q, logged.a), Q)
+
+    def _or_another(self) -> str:
+        """How a log gets the column of a policy that shows another arm where this one is not on offer."""
+        one = f"[float(id == ({self.arm!r} if {self.arm!r} in ids else 'ANOTHER')) for id in ids]"
+        return f"log.frame.with_columns(Q=pl.Series([{one} for ids in log.arm_ids()]))"
 
     def _position(self, catalogue: tuple[str, ...] | None) -> int:
         """The position of the arm in every row, for a log that does not list the arms row by row."""
@@ -134,6 +143,10 @@ class ColumnPolicy:
     def shown(self, logged: Logged) -> PolicyRows:
         """The probabilities of the column, checked."""
         Q = logged.matrix(self.q) if is_list(logged, self.q) else number(logged, self.q)
+        if Q.ndim == 2 and np.isnan(Q).all(axis=1).any():
+            cure = f"{SILENT.format(column=self.q)}; seen.write(path) makes a log for the command line"
+            _, where = labels.first(np.isnan(Q).all(axis=1), len(logged), logged.numbers)
+            raise ValueError(f"column {self.q!r} has no probabilities {where}: {cure}")
         rows = _of_arrays(Q, logged, f"column {self.q!r}")
         return rows if self.g is None else rows._replace(g=number(logged, self.g))
 

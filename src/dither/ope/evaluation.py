@@ -54,6 +54,7 @@ class EvaluationNumbers:
     beside: str | None = None  # the interval of all estimators but ips; None: all have the one that was asked for
     timed: Timed | None = None  # what was asked about time
     unknown: int = 0  # missing rewards that may have been anything: the intervals hold for all that they can be
+    valued: bool = False  # whether arms had values, which the rewards do not count (`dither.ope.worth`)
     periods: Mapping[str, Self] = field(default_factory=dict)  # period -> what its rows say; empty: nobody asked
 
     @property

@@ -347,6 +347,7 @@ def conclude(part: PieceSums, question: Question, report: Report, how: IntervalS
         saved=tuple(policy.name for policy in question.policies if isinstance(policy, Saved)),
         events=events,
         beside=question.beside,
+        valued=part.valued,
     )
 
 

@@ -33,6 +33,7 @@ import numpy as np
 from scipy import special
 
 from dither.base import errors, notebook
+from dither.base.errors import Option, Refused
 from dither.log import schema
 from dither.log.logged import Logged
 from dither.ope.diagnostics import FEW
@@ -69,7 +70,12 @@ class Plan:
     explained: float  # R²
     power: float
     level: float
-    says: tuple[str, ...] = field(default=())  # what a reader must know besides
+    parts: tuple[tuple[object, ...], ...] = field(default=(), repr=False)  # of each sentence: texts and `Option`s
+
+    @property
+    def says(self) -> tuple[str, ...]:
+        """What a reader must know besides, in sentences."""
+        return tuple("".join(map(str, parts)) for parts in self.parts)
 
     def decisions(self, floor: float, kind: str = KINDS[0]) -> int:
         """How many decisions a floor takes. Raises LookupError for a floor or kind that was not planned."""
@@ -155,7 +161,15 @@ def plan(
             mean, spread = from_log.mean, from_log.spread
         loss = from_log.loss if loss is None else loss
     if spread is None:
-        raise ValueError("spread of the rewards is not known: give rate= (of clicks), spread=, or a log")
+        raise Refused(
+            *(
+                "spread of the rewards is not known: give ",
+                Option("rate"),
+                " (of clicks), ",
+                Option("spread"),
+                ", or a log",
+            )
+        )
     errors.positive("spread", spread, most=errors.LARGEST)
     errors.at_least("arms", arms, 2)
     assert arms is not None
@@ -171,7 +185,7 @@ def plan(
             rows.append(Planned(float(floor), kind, n, n * floor, cost))
     facts = (arms, float(difference), mean, float(spread), math.nan if loss is None else float(loss))
     of = (float(differs), float(explained), float(power), float(level))
-    return Plan(tuple(rows), *facts, *of, says=_says(arms, difference, mean, spread, loss, differs, power, level))
+    return Plan(tuple(rows), *facts, *of, parts=_says(arms, difference, mean, spread, loss, differs, power, level))
 
 
 def of_row(kind: str, arms: int, floor: float, differs: float = 1.0) -> float:
@@ -204,7 +218,7 @@ class _Facts:
 def _of_log(log: Logged) -> _Facts:
     """K, mean and spread of the rewards, and what a uniform choice costs."""
     if not len(log):
-        raise ValueError("the log has no rows: give rate= or spread=, and arms=")
+        raise Refused("the log has no rows: give ", Option("rate"), " or ", Option("spread"), ", and ", Option("arms"))
     r, K = log.r, log.K
     uniform = np.where(np.arange(int(K.max())) < K[:, None], 1 / K[:, None], 0.0)
     floor = log.floor
@@ -244,11 +258,11 @@ def _says(
     differs: float,
     power: float,
     level: float,
-) -> tuple[str, ...]:
-    """What a reader must know besides the table."""
+) -> tuple[tuple[object, ...], ...]:
+    """What a reader must know besides the table: the parts of each sentence."""
     of_mean = "" if math.isnan(mean) or mean <= 0 else f", {difference / mean:.0%} of the mean {mean:.4g},"
     where = "every request" if differs == 1 else f"{differs:.0%} of the requests"
-    said = [
+    said: list[str | tuple[object, ...]] = [
         f"So many decisions with rewards tell a difference of {difference:g}{of_mean} in {power:.0%} of all cases, by "
         f"an interval of level {level:.0%}. That is for {arms} arms, rewards with the standard deviation {spread:.4g}, "
         f"and a policy that shows another arm in {where}.",
@@ -256,5 +270,5 @@ def _says(
         "intervals that hold are wider, and it takes more.",
     ]
     if loss is None or math.isnan(loss):
-        said.append("What a uniform choice costs is not known: give loss=, or a log.")
-    return tuple(said)
+        said.append(("What a uniform choice costs is not known: give ", Option("loss"), ", or a log."))
+    return tuple((one,) if isinstance(one, str) else one for one in said)

@@ -104,6 +104,7 @@ class PieceSums(NamedTuple):
     checked: int  # rows whose logged probabilities say what the propensity must be (`log.check`)
     kinds: frozenset[str]  # of the log's propensities
     facts: dict[str, PolicyFacts]  # name of a policy -> what the rows say of it
+    valued: bool = False  # whether arms had values, which the rewards do not count (`dither.ope.worth`)
 
 
 @np.errstate(all="ignore")
@@ -121,7 +122,8 @@ def add(a: PieceSums | None, b: PieceSums | None) -> PieceSums | None:
     if a is None or b is None:
         return a if b is None else b
     facts = {name: mine.plus(b.facts[name]) for name, mine in a.facts.items()}
-    return PieceSums(partial.merge(a.sums, b.sums), a.checked + b.checked, a.kinds | b.kinds, facts)
+    sums, checked = partial.merge(a.sums, b.sums), a.checked + b.checked
+    return PieceSums(sums, checked, a.kinds | b.kinds, facts, a.valued or b.valued)
 
 
 def _counted(logged: Logged, question: Question) -> Logged:
@@ -295,7 +297,7 @@ def _sums(piece: Piece) -> PieceSums:
         raise ValueError(
             "rewards times weights are too large for float64, their squares overflow: scale the rewards down"
         )
-    return PieceSums(sums, full if logged.kind == "exact" else 0, piece.kinds, facts)
+    return PieceSums(sums, full if logged.kind == "exact" else 0, piece.kinds, facts, logged.valued)
 
 
 def _rounding(x: np.ndarray, p: np.ndarray) -> float:

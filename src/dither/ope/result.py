@@ -69,7 +69,7 @@ class Difference:
         low, high = self.interval
         return (
             f"difference {self.value:.6g} ± {self.se:.2g}, {self.level:.0%} {self.interval_method} interval "
-            f"[{low:.6g}, {high:.6g}]; P = {self.p_value:.2g} of none, {self.n} rows"
+            f"[{low:.6g}, {high:.6g}]; P = {self.p_value:.2g} of 'no difference', {self.n} rows"
         )
 
     def _repr_html_(self) -> str:

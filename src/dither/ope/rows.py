@@ -18,6 +18,12 @@ from dither.log.check import HEAVIEST, LIGHTEST
 from dither.log.schema import KINDS
 from dither.ope import agree, labels
 
+OF_Q = "Q must hold probabilities that sum to 1 in each row"
+SILENT = (  # the cure where a log has no probabilities of a policy in some rows
+    "rows have none that came before a shadow was given, say. Take those that have them, and everything from these: "
+    "seen = seen.filter(~np.isnan(seen.matrix({column!r})).any(axis=1))"
+)
+
 
 class Propensities(NamedTuple):
     """Estimated probabilities of the logging policy: the estimators take it as p, or its parts as p=, P= and kind=."""
@@ -200,7 +206,7 @@ def _rules(r, a, p, Q, M, P=None, exact=True, proper=None) -> dict[str, tuple[np
         f"a must be a whole number from 0 to {K - 1}": (~whole, a),
         "p must lie in (0, 1]": (~possible, p),
         "q/p must be below 1e100": (heavy, p),
-        "Q must hold probabilities that sum to 1 in each row": (~proper, Q),
+        OF_Q: (~proper, Q),
     }
     if M is not None:
         rules["M must be finite and below 1e100 in size"] = (~np.all(np.abs(M) < inputs.LARGEST, axis=1), M)
@@ -236,6 +242,8 @@ def _kept(rules, n: int, options: Mapping[str, Any], s: np.ndarray | None = None
             continue
         if bad == "refuse":
             row, where = labels.first(wrong, n)
+            if rule == OF_Q and np.isnan(argument[row]).all():
+                raise ValueError(f"{rule}; got {argument[row].tolist()} {where}: {SILENT.format(column='judged')}")
             raise ValueError(
                 f"{rule}; got {argument[row].tolist()} {where}: mend the log, or pass bad='leave_out', which biases "
                 f"the estimate and is counted"

@@ -37,7 +37,7 @@ from dither.base.errors import Option
 from dither.log import reader
 from dither.log.logged import Logged
 from dither.log.warm import warm_start
-from dither.ope import intervals
+from dither.ope import intervals, worth
 from dither.ope.bounded import LEVELS, IntervalSettings, ordered
 from dither.ope.candidates import Saved
 from dither.ope.choosing import ranked
@@ -82,6 +82,7 @@ class Tuned:
     told: bool = True  # whether any two settings could be told apart; if not, `chosen` keeps what ran
     rows_needed: float = 0.0  # so many rows that choose could tell a difference of `loss`, where nothing was told apart
     logging: Logging = UNKNOWN  # what the log says of the policy that ran
+    valued: bool = False  # whether arms had values, which the rewards do not count (`dither.ope.worth`)
     narrow: tuple[Estimate, Difference] | None = (
         None  # value and gain by "dr" and normal intervals, beside anytime ones
     )
@@ -125,7 +126,7 @@ class Tuned:
             f"On {last:,} later rows, which had no part in the choice, it earns {in_ends(self.value)} a decision; "
             f"against what ran {in_ends(self.gain, sign='+')}: {self._verdict()}."
         )
-        return texts + self._learnt()
+        return texts + self._learnt() + [worth.TUNED] * self.valued
 
     def _choice(self) -> str:
         """Which setting, and why."""
@@ -245,6 +246,7 @@ def tune(
         told=told,
         rows_needed=0.0 if told else rows_needed(len(second), ranking.widest, ranking.loss),
         logging=logging,
+        valued=logged.valued,
         narrow=trial.beside.reported(bandit, last) if trial.safe else None,
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from dither.base import errors
 from dither.log.warm import only
-from dither.ope import diagnostics, intervals
+from dither.ope import diagnostics, intervals, worth
 from dither.ope.bounded import BOUNDED
 from dither.ope.candidates import LOGGING
 from dither.ope.contributions import NamedEstimator
@@ -124,7 +124,7 @@ def _enough(n: int) -> float:
 
 def notes(evaluation: EvaluationNumbers) -> list[str]:
     """What a reader must know besides: kinds of propensities, warnings, how intervals were made."""
-    texts, how, events = [], evaluation.how, evaluation.events
+    texts, how, events = [worth.AS_THEY_CAME] * evaluation.valued, evaluation.how, evaluation.events
     kinds = evaluation.kinds[LOGGING]
     if kinds != {"exact"}:
         listed = errors.listed(sorted(kinds))
