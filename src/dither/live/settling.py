@@ -10,7 +10,7 @@ from dither.live.course import BEGAN
 from dither.live.learner import Learner
 from dither.live.taught import SHADOW, shadow_of
 from dither.log import Ledger, reward_rules
-from dither.log.database import encodings, keeping, ledger_events, lessons, reward_terms
+from dither.log.database import encodings, keeping, ledger_events, lessons, refusals, reward_terms
 
 
 class Settled(NamedTuple):
@@ -36,7 +36,7 @@ def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> Settled:
                 acting = None
             return Settled(False, acting)
         if acting is None:
-            raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
+            raise refusals.unbegun(where)
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
         encoder = None if acting.features is None else acting.features.fingerprint
         facts = keeping.settle(connection, names=acting.columns, encoded_by=encoder)
