@@ -12,7 +12,6 @@ from dither.live.taught import SHADOW, shadow_of
 from dither.log import Ledger, reward_rules
 from dither.log.database import encodings, keeping, ledger_events, lessons, refusals, reward_terms
 
-
 PASSED = "bandit="  # of `Live.change`
 
 
@@ -150,8 +149,8 @@ def fits(shadow: Bandit, learner: Learner, *, whose: str = "the shadow") -> None
     odd = None not in (shadow.features, now.features) and shadow.features != now.features
     if odd and whose == PASSED:
         raise ValueError(
-            f"the features of {whose} are not those of the ledger's bandit: {now.features.difference(shadow.features)}. "
-            f"Other features are an event of their own: change(features=..., bandit=...)"
+            f"the features of {whose} are not those of the ledger's bandit: "
+            f"{now.features.difference(shadow.features)}. Pass them: change(features=..., bandit=...)"
         )
     slots = (first.slots,) if first.slots is None else range(first.slots, most + 1)
     if shadow.dim != now.dim or shadow.slots not in slots:
