@@ -139,7 +139,14 @@ def test_what_is_refused_changes_nothing(home, call, error, words):
 
 
 def test_a_ledger_has_one_bandit(shared, tmp_path):
-    with pytest.raises(ValueError, match=r"has no bandit yet: Live\(home, bandit=...\)"):
+    with pytest.raises(
+        FileNotFoundError, match=r"none was made: .* begin one with its bandit, dither.Live\(home, band"
+    ):
+        dither.Live(shared)
+    with pytest.raises(FileNotFoundError):  # it is so: nothing was made
+        log.Ledger.to_read(shared)
+    log.Ledger(shared).close()
+    with pytest.raises(ValueError, match=r"has no bandit yet: dither.Live\(home, bandit=...\) gives it one"):
         dither.Live(shared)
     dither.Live(shared, bandit=begin()).close()
     with pytest.raises(ValueError, match=r"another bandit: floor is 0\.1 there and 0\.2"):

@@ -61,7 +61,7 @@ def test_the_ledger_keeps_the_arms(shared):
             (4, "change", "a1"),
             (5, "retire", "a2"),
         ]
-        with pytest.raises(ValueError, match=r"'a2' is retired: leave it out, restore it"):
+        with pytest.raises(ValueError, match=r"'a2' is retired: leave it out, restore it, or take the `ids` of"):
             live.choose(WHO, ["a1", "a2"])
         state = shop.to_bytes()
     with dither.Live(shared) as again:  # catalogue= is left out

@@ -99,6 +99,20 @@ def test_a_setting_of_the_model_is_learnt_again_in_the_same_order(file):
     # seen red: the state kept under the other discount
 
 
+def test_another_way_to_forget_names_the_way_of_the_ledger():
+    live = dither.Live(None, bandit=begin(discount=0.9))
+    with pytest.raises(ValueError, match=r"bandit has discount=0\.9: change\(discount=1\.0, window=100\)$"):
+        live.change(window=100)
+    live.change(discount=1.0, window=100)
+    with pytest.raises(ValueError, match=r"bandit has window=100: change\(window=None, discount=0\.5\)$"):
+        live.change(discount=0.5)
+    live.change(lam=2.0)
+    live.change(half_life=None)
+    live.change(window=50)
+    assert (live.bandit.model.window, live.bandit.model.discount) == (50, 1.0)
+    # seen red: the words of the model, "leave one of them out"
+
+
 def test_processes_that_may_not_learn_see_an_event(shared):
     dither.Live(shared, bandit=begin()).close()
     one, two = (dither.Live(shared, learn=False) for _ in range(2))

@@ -79,6 +79,31 @@ def true(*lives):
         assert_allclose(row["propensity"], p, rtol=0, atol=1e-9)
 
 
+def test_a_bandit_of_other_features_says_how_they_are_changed(tmp_path):
+    home, more = tmp_path / "a.db", dither.Features(context={"country": ["AT", "CH", "DE"]}, form="disjoint")
+    first = dither.LinFP(
+        features=dither.Features(context={"country": ["AT", "CH"]}, form="disjoint"), disjoint=2, floor=0.1
+    )
+    dither.Live(home, bandit=first).close()
+    other = dither.LinFP(features=more, disjoint=2, floor=0.1)
+    with pytest.raises(
+        ValueError, match=r"another bandit: its Features differ \(the field 'country'.*features="
+    ) as told:
+        dither.Live(home, bandit=other)
+    assert len(str(told.value).replace(str(home), "")) < 400
+    with (
+        dither.Live(home) as live,
+        pytest.raises(ValueError, match=r"'country' .*: change\(features=..., bandit=...\)"),
+    ):
+        live.change(bandit=other)
+    lesser = dither.LinFP(features=first.features, disjoint=2, floor=0.1, lam=7.0)
+    with pytest.raises(
+        ValueError, match=r"model is \{'model': \{'lam': .*\}\} there and \{'model': \{'lam': 7.0\}\} in"
+    ):
+        dither.Live(home, bandit=lesser)
+    # seen red: both configurations whole
+
+
 def test_what_was_learnt_is_learnt_again_from_the_records(shared):
     one = dither.Live(shared, bandit=begin(first()), store="records", snapshot_batches=3)
     two = dither.Live(shared, learn=False, store="records")

@@ -15,6 +15,7 @@ from dither import log
 from dither.bandit.bandit import Decision
 from dither.live import status
 from dither.log.database import sql_tables
+from dither.log.database.home import Home
 from ledgers import features, moment
 from longer import size
 from sums_by_hand import by_hand, same
@@ -177,6 +178,15 @@ def test_the_command_says_it_while_a_process_runs_and_on_a_copy(dither, tmp_path
     assert (code, values(out)[("dither_pending_decisions",)]) == (0, 5)
     assert sorted(path.name for path in folder.iterdir()) == ["copy.db"]
     assert (folder / "copy.db").read_bytes() == before
+
+
+def test_a_ledger_that_was_begun_and_not_finished(dither, tmp_path):
+    """Its process was killed between the tables and the terms: what is missing is the bandit, and no right to write."""
+    home = tmp_path / "begun.db"
+    Home(home).close()
+    code, _, err = dither("status", home)
+    assert (code, "could not be written" in err) == (2, False)
+    assert "was begun, and has no bandit yet: dither.Live(home, bandit=...) gives it one" in " ".join(err.split())
 
 
 def test_the_command_reads_a_database(dither, postgres):

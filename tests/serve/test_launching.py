@@ -78,9 +78,14 @@ def test_what_is_wrong_is_said_before_anything_is_served(home, dither, monkeypat
         ([home, "--store", "some"], "store must be one of"),
         ([home, "--expire", "0"], "expire must be"),
     ):
-        code, _, said = dither("serve", *arguments)
+        code, out, said = dither("serve", *arguments)
         assert code != 0
+        assert "http://" not in out
         assert words in " ".join(said.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db"]  # a mistyped path has made no file
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        code, out, said = dither("serve", home, "--port", str(other.getsockname()[1]))
+        assert (code != 0, "http://" in out, "in use" in said) == (True, False, True)
     monkeypatch.setenv("DITHER_TOKEN", "short")
     code, _, said = dither("serve", home)
     assert code != 0

@@ -121,6 +121,18 @@ def test_features_in_place_of_a_context():
     assert len(slots.post("/decide/many", json={"X": [[1, 0, 0]] * 3}).json()["decisions"]) == 3
 
 
+def test_records_for_one_request(live, client):
+    """null: the catalogue has the record, as None says in `Live.choose`."""
+    body = {"id": "v", "context": {"country": "AT"}, "arms": {"a17": None, "a5": {"topic": "war"}}}
+    shown = client.post("/decide", json=body)
+    assert shown.status_code == 200, shown.text
+    assert client.post("/decide", json=body).json() == shown.json()
+    said(client.post("/decide", json=body | {"arms": {"a17": {}, "a5": {"topic": "war"}}}), 409)
+    features = live.bandit.features.encode({"country": "AT"}, [{"topic": "art"}, {"topic": "war"}])
+    assert live.read().frame["features"].to_list() == [features.tolist()]
+    # seen red: a record alone: 422
+
+
 def test_what_is_not_known_is_null():
     live = dither.Live(None, bandit=dither.LinPHE(dim=3, seed=0, monte_carlo=0))
     answer = Client(serve.app(live)).post("/decide", json={"X": X.tolist()}).json()

@@ -1,10 +1,13 @@
 """The page as a reader has it, in a real Chromium. Each test says what was broken to see it red."""
 
 import re
+from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+import dither
 from browsing import Page
 from dither import watch
 from watched_ledgers import SCRIPT, served
@@ -32,6 +35,12 @@ CONTRAST = """
         if (contrast < 4.5) poor.push(`${element.tagName} ${element.className} ${contrast.toFixed(2)}`);
     }
     return poor;
+"""
+TICKS = """
+    const axis = arguments[0]._fullLayout.xaxis;
+    const [low, high] = axis._rl;
+    const ticks = axis._vals.filter((tick) => !tick.minor && low <= tick.x && tick.x <= high);
+    return ticks.map((tick) => tick.x / 864e5 - Date.UTC(2026, 9, 31) / 864e5);
 """
 HOSTILE = """
     const strange = [...document.querySelectorAll("main img, main script:not([type='application/json'])")];
@@ -81,6 +90,23 @@ def test_numbers_are_shown_under_the_pointer(chromium, address):
     assert SCRIPT in shown  # as text
     assert page.complaints() == []
     # seen red: names that are not escaped, which Plotly reads as its own HTML
+
+
+@pytest.mark.parametrize("days", [1, 2, 30])
+def test_the_ticks_of_a_chart_are_days(chromium, tmp_path, days):
+    live = dither.Live(tmp_path / "young.db", bandit=dither.LinFP(dim=3, lam=1.0, floor=0.3, seed=0))
+    with live:
+        for day in range(days):
+            shown = live.choose(np.eye(3), time=datetime(2026, 11, 1 + day, 12, tzinfo=UTC))
+            live.reward(shown.id, 1.0, time=datetime(2026, 11, 1 + day, 13, tzinfo=UTC))
+    with served(watch.app(tmp_path / "young.db")) as base:
+        page = opened(chromium, base, "/")
+        plots = page.plots()
+        assert len(plots) == 4
+        for plot in plots:
+            ticks = page.run(TICKS, plot)
+            assert ticks == {1: [1], 2: [1, 2], 30: [1, 8, 15, 22, 29]}[days]
+    # seen red: the axis of Plotly alone: "23:59:59.9995" for one day, 12:00 for two
 
 
 def test_charts_follow_the_theme(chromium, address):

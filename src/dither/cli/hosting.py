@@ -43,5 +43,8 @@ def serve(
     opening = launching.Opening(
         home, tuple(name or ()), **kept, arms=arms, requests=requests, body=body, at_once=at_once
     )
-    console().print(f"http://{host}:{port}  (Ctrl-C ends it)", highlight=False)
-    launching.run(opening, host=host, port=port, workers=workers)
+
+    def ready() -> None:
+        console().print(f"http://{host}:{port}  (Ctrl-C ends it)", highlight=False)
+
+    launching.run(opening, host=host, port=port, workers=workers, ready=ready)

@@ -23,9 +23,7 @@ def explain(
     from dither.live import explained
     from dither.log import Ledger, address
 
-    file = address.of(home).file
-    if file is not None and not file.exists():
-        raise FileNotFoundError(f"there is no ledger {file}: name the file that dither.Live was opened with")
+    address.there(address.of(home))
     with Ledger(home) as ledger:
         explanation = explained(ledger, id)
     if as_json:

@@ -31,6 +31,17 @@ CHANGES = ("_events", "_records", "_slots", "_ids", "_before", "_offered", "_A",
 _LOOKED_AT = 5000  # ids that are compared with an unknown one, which takes a tenth of a second
 
 
+class RetiredArm(ValueError):
+    """An arm was asked for that is retired."""
+
+    def __init__(self, id: str, cure: str) -> None:
+        super().__init__(id, cure)
+        self.id, self.cure = id, cure
+
+    def __str__(self) -> str:
+        return f"the arm {self.id!r} is retired: leave it out, restore it, or {self.cure}"
+
+
 class Catalogue:
     """Arms by id.
 
@@ -428,8 +439,5 @@ class Catalogue:
             rows = np.array([self._slots[self._there(id)] for id in arms])
         if retired == "error" and not self._offered[rows].all():
             gone = id_text(arms[int(np.argmin(self._offered[rows]))])
-            raise ValueError(
-                f"the arm {gone!r} is retired: leave it out, restore it, or pass retired='keep' to "
-                "`encode` and the mask to the bandit"
-            )
+            raise RetiredArm(gone, "pass retired='keep' to `encode` and the mask to the bandit")
         return rows

@@ -239,9 +239,13 @@ class Features:
         if other.fingerprint != self.fingerprint:
             raise ValueError(
                 f"{what} are not those of {whose}: {self.fingerprint} there, {other.fingerprint} here; "
-                f"{declared.difference(self.settings, other.settings)}. Encode with the ones that were learnt "
+                f"{self.difference(other)}. Encode with the ones that were learnt "
                 "(`bandit.features`), or learn again"
             )
+
+    def difference(self, other: "Features") -> str:
+        """What differs in the settings of other Features, in words."""
+        return declared.difference(self.settings, other.settings)
 
     def fits(self, dim: int, *, slots: int | None) -> list[str]:
         """The names of the columns, for a bandit of this dimension and with so many disjoint slots, or None.

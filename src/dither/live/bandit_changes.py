@@ -24,7 +24,7 @@ from dither.live.taught import shadow_of
 from dither.log.database import keeping, ledger_events, lessons, reward_terms
 from dither.log.database.ledger_events import BanditEvent
 from dither.log.terms import NewTerms
-from dither.models import adapting
+from dither.models import adapting, forgetting
 
 DEMANDS = ("floor", "monte_carlo")  # what is demanded of each decision, of the settings of a `Bandit`
 BUDGETS = "budgets"
@@ -106,7 +106,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
         details: dict[str, Any] = {"bandit": False, "learnt again": False, "settings": {}, "before": {}}
         data, budgets = None, other.pop(BUDGETS, None)
         if bandit is not None:
-            settling.fits(bandit, learner, whose="bandit=")
+            settling.fits(bandit, learner, whose=settling.PASSED)
         if other or bandit is not None:
             after, again = _other(now.first, bandit) if bandit is not None else replaced(now.first, other)
             if again or same_settings.differing(now.first, after):
@@ -181,6 +181,10 @@ def replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
     model_part = {name: value for name, value in new.items() if name in of_model}
     policy = dataclasses.replace(first.policy, **policy_part) if policy_part else first.policy
     if model_part:
+        if off := forgetting.in_the_way(inner, model_part):
+            has = errors.listed([f"{name}={getattr(inner, name)!r}" for name in off])
+            cure = ", ".join(f"{name}={value!r}" for name, value in (off | model_part).items())
+            raise ValueError(f"a model forgets in one way, and the ledger's bandit has {has}: change({cure})")
         changed = dataclasses.replace(inner, **model_part)
         model = changed if inner is model else dataclasses.replace(model, model=changed)
     demands = {name: new.get(name, value) for name, value in _demands(first).items()}

@@ -1,6 +1,7 @@
 """A request as a user has it becomes a `Request`: features, ids, numbers by id."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from dither.deciding import inputs
 from dither.deciding.baseline import no_baseline
 from dither.deciding.request import Request
 from dither.features import Catalogue
+from dither.features.arm_catalogue import RetiredArm
 from dither.features.arm_ids import id_texts, spelt, with_ids
 from dither.live import taught
 from dither.log.record import ids
@@ -59,7 +61,7 @@ def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:
 def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
     """The request of a context, and of arms that the catalogue has."""
     arms, mask = None if call.arms is None else id_texts(call.arms), call.mask
-    with catalogue._lock:  # the version is that of the arms
+    with catalogue._lock, _known_late():  # the version is that of the arms
         version = catalogue.version
         if arms is not None and catalogue._before:
             arms = tuple(map(catalogue._spelt, arms))
@@ -76,6 +78,16 @@ def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
         names = catalogue.ids if arms is None else arms
         X = catalogue.encode(call.context, names if asked is None else asked)
         return bandit.read(X, mask)._replace(ids=names, version=version)
+
+
+@contextlib.contextmanager
+def _known_late() -> Iterator[None]:
+    """A block that finds out which arms are retired. Another process may have done it since the caller took `ids`."""
+    try:
+        yield
+    except RetiredArm as gone:
+        cure = "take the `ids` of `live.catalogue` again, if another process has retired it, and call `choose` again"
+        raise RetiredArm(gone.id, cure) from None
 
 
 def demanding(bandit: Bandit, catalogue: Catalogue | None, request: Request, call: Call) -> Request:

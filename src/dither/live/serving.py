@@ -112,7 +112,8 @@ class Live:
     The process that gives a new ledger its bandit draws from the streams of that bandit; all others from fresh entropy.
 
     Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and bandit is None;
-    TypeError for a bandit that a file cannot hold; and what `log.Ledger` raises.
+    FileNotFoundError where there is no ledger and bandit is None, and none is made; TypeError for a bandit that a file
+    cannot hold; and what `log.Ledger` raises.
     """
 
     def __init__(
@@ -153,7 +154,8 @@ class Live:
         self._refresh, self._next = refresh_seconds, clock.monotonic() + refresh_seconds
         self._refreshing = threading.Lock()
         self._desk = Desk(self._answered)
-        database, load = Home(home, wait=wait), {"known": known, "model": model}
+        begins = home is None or bandit is not None
+        database, load = Home(home, wait=wait, begins=begins), {"known": known, "model": model}
         how: dict[str, Any] = {"others": beside, "kept": kept, "load": load}
         also: dict[str, Any] = {
             "catalogue": catalogue,

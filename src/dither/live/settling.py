@@ -10,8 +10,10 @@ from dither.live.course import BEGAN
 from dither.live.learner import Learner
 from dither.live.taught import SHADOW, shadow_of
 from dither.log import Ledger, reward_rules
-from dither.log.database import encodings, keeping, ledger_events, lessons, reward_terms
+from dither.log.database import encodings, keeping, ledger_events, lessons, refusals, reward_terms
 from dither.models import adapting
+
+PASSED = "bandit="  # of `Live.change`
 
 
 class Settled(NamedTuple):
@@ -37,7 +39,7 @@ def bandit(ledger: Ledger, acting: Bandit | None, *, grows: bool) -> Settled:
                 acting = None
             return Settled(False, acting)
         if acting is None:
-            raise ValueError(f"the ledger in {where} has no bandit yet: Live(home, bandit=...)")
+            raise refusals.unbegun(where)
         keeping.put(connection, BEGAN, {"model": repr(acting.model)}, acting.to_bytes())
         encoder = None if acting.features is None else acting.features.fingerprint
         facts = keeping.settle(connection, names=acting.columns, encoded_by=encoder)
@@ -151,6 +153,12 @@ def fits(shadow: Bandit, learner: Learner, *, whose: str = "the shadow") -> None
     first, now = learner.replay(0).bandit, learner.stands.bandit
     with learner.ledger.database.reading() as connection:
         most = max(now.slots or 0, lessons.slots(connection))
+    odd = None not in (shadow.features, now.features) and shadow.features != now.features
+    if odd and whose == PASSED:
+        raise ValueError(
+            f"the features of {whose} are not those of the ledger's bandit: "
+            f"{now.features.difference(shadow.features)}. Pass them: change(features=..., bandit=...)"
+        )
     slots = (first.slots,) if first.slots is None else range(first.slots, most + 1)
     if shadow.dim != now.dim or shadow.slots not in slots:
         raise ValueError(
@@ -177,15 +185,18 @@ def _same(acting: Bandit, data: bytes, now: bytes | None, where: str) -> bool:
     if now is not None and not _odd(acting, now, "")[0]:
         return _odd(acting, now, "")[1]
     odd, today = _odd(acting, data, f"the ledger in {where}")
+    cure = "dither.Live(home).change(bandit=...)"
+    if acting.features is not None and acting.features.described != saving.from_bytes(now or data).header["features"]:
+        cure = "dither.Live(home).change(features=..., bandit=...)"
     if odd and now is not None:
         raise ValueError(
             f"{odd}. Its settings were changed since it began, and it has others than these by now too: leave bandit= "
-            f"out, or change it, by dither.Live(home).change(bandit=...)"
+            f"out, or change it, by {cure}"
         )
     if odd:
         raise ValueError(
-            f"{odd}. Leave bandit= out; or let this one take its place, by dither.Live(home).change(bandit=...); or "
-            f"begin a new ledger and take over the old one's export"
+            f"{odd}. Leave bandit= out; or let this one take its place, by {cure}; or begin a "
+            f"new ledger and take over the old one's export"
         )
     return today and now is None
 
@@ -211,8 +222,7 @@ def _differs(passed: Bandit, data: bytes) -> tuple[str, bool]:
     parts = [{"model": saving.pack(model), "policy": saving.pack(policy)} for model, policy in passed.formerly]
     headers = [header, *(header | same_settings.read(part) for part in parts)]
     least = min(headers, key=lambda one: len(same_settings.names(one, first)))
-    odd = (
-        f"{n} is {first.get(n)!r} there and {least.get(n)!r} in what was passed"
-        for n in same_settings.names(least, first)
-    )
-    return next(odd, ""), least is header
+    odd = same_settings.names(least, first)
+    if "features" in odd:  # of which the dimension and the columns of the model come
+        odd = ["features"]
+    return (same_settings.words(odd[0], least, first) if odd else ""), least is header

@@ -76,6 +76,20 @@ class Address:
                 errors += [one.__cause__, one.__context__, getattr(one, "orig", None)]
 
 
+def there(place: Address) -> None:
+    """Raise FileNotFoundError where a place is a file that is not there, before anything is made."""
+    if place.file is not None and not place.file.exists():
+        raise missing(place.shown)
+
+
+def missing(shown: str) -> FileNotFoundError:
+    """The error of one who makes no ledger, where there is none."""
+    return FileNotFoundError(
+        f"no ledger in {shown}, and none was made: give the file or the URL of one that is there, or begin one with "
+        f"its bandit, dither.Live(home, bandit=...)"
+    )
+
+
 def of(where: Any) -> Address:
     """The address that a user has written: None, a path, a URL as text, or one of SQLAlchemy.
 

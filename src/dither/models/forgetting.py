@@ -12,12 +12,16 @@ the row counts 1 + γ + ... = (1 - γ^ω)/(1 - γ). In a window the row is ω of
 
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from dither.base import arrays, errors
 from dither.base.arrays import Array
 
 BEFORE = -1e300  # the time before the first observation: earlier than any
+
+
+OFF: dict[str, float | None] = {"discount": 1.0, "window": None, "half_life": None}  # nothing is forgotten in this way
 
 
 class Fade(NamedTuple):
@@ -69,6 +73,13 @@ def check(settings: Forgetting) -> None:
     ways += [f"{name}={value:g}" for name in ("window", "half_life") if (value := getattr(settings, name)) is not None]
     if len(ways) > 1:
         raise ValueError(f"a model forgets in one way, got {' and '.join(ways)}: leave one of them out")
+
+
+def in_the_way(model: Any, new: Mapping[str, Any]) -> dict[str, Any]:
+    """The ways in which a model forgets that are not among new settings which bring another way: how each is off."""
+    if all(value == OFF.get(name, value) for name, value in new.items()):
+        return {}
+    return {name: off for name, off in OFF.items() if name not in new and getattr(model, name, off) != off}
 
 
 def fade(model: Forgetting, r: Array, *, weight: Array | None, at: Array | None, now: Array | None) -> Fade:

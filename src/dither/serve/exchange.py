@@ -37,8 +37,13 @@ _SHOWN = {"anyOf": [*_SCALARS, {"type": "array", "items": {"anyOf": _SCALARS}}]}
 Value: TypeAlias = Annotated[Any, AfterValidator(_value), WithJsonSchema(_SHOWN)]
 Record: TypeAlias = dict[Text, Value]
 Arm: TypeAlias = Id | Whole
-Arms: TypeAlias = list[Arm] | list[Record] | dict[Text, Record]
+Arms: TypeAlias = list[Arm] | list[Record] | dict[Text, Record | None]
 Row: TypeAlias = list[Number]
+
+
+OFFERED = (
+    "Ids of the arms on offer; records; or id: record, null where the catalogue has it. None: all of the catalogue"
+)
 
 
 class Body(BaseModel):
@@ -50,7 +55,7 @@ class Body(BaseModel):
 class AnyDecide(Body):
     """What may be asked of a decision, or of many."""
 
-    arms: Arms | None = Field(None, description="Ids of the arms on offer, or records; none: all of the catalogue")
+    arms: Arms | None = Field(None, description=OFFERED)
     minimum: Row | dict[Text, Number] | None = Field(None, description="The least probability of each arm, or by id")
     costs: Row | dict[Text, Number] | None = Field(None, description="What a show takes of the arm's budgets, or by id")
     baseline: Arm | None = Field(None, description="The arm of the bandit's baseline, where it is another one")

@@ -5,7 +5,8 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi import FastAPI
@@ -40,11 +41,13 @@ class Opening:
             errors.positive("expire", self.expire, most=1e9)
 
 
-def run(opening: Opening, *, host: str, port: int, workers: int) -> None:
+def run(opening: Opening, *, host: str, port: int, workers: int, ready: Callable[[], None]) -> None:
     """Serve until a signal ends it. Then running requests are answered, and the ledger is closed.
 
-    Raises ValueError for an address that others reach where there is no token, and what `Live` and `app` raise; nothing
-    has been served then.
+    ready : called when nothing is left that could be refused
+
+    Raises ValueError for an address that others reach where there is no token, OSError for one that is taken, and what
+    `Live` and `app` raise; nothing has been served then.
     """
     uvicorn = errors.imported("uvicorn", "uvicorn", extra="serve")
     secret.fits(host)
@@ -52,6 +55,9 @@ def run(opening: Opening, *, host: str, port: int, workers: int) -> None:
         opening.home, learn=False, store=opening.store
     ) as live:  # what is wrong is said here, and not by each worker
         _app(live, opening)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    socket.create_server((host, port), family=family).close()
+    ready()
     os.environ[NAME] = json.dumps(dataclasses.asdict(opening))
     uvicorn.run(
         FACTORY,

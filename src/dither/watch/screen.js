@@ -2,6 +2,7 @@
 // The charts of a page. The numbers stand in it as JSON; the colours are those of the style, so they follow the theme.
 
 (() => {
+  const DAY = 24 * 60 * 60 * 1000; // milliseconds
   const charts = [...document.querySelectorAll(".plot")].map((plot) => ({
     plot,
     data: JSON.parse(document.getElementById(plot.dataset.of).textContent),
@@ -33,7 +34,7 @@
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: fontFamily, size: 12, color: of("--soft") },
       hoverlabel: { bgcolor: of("--page"), bordercolor: of("--line"), font: { family: fontFamily, size: 12.5, color } },
-      xaxis: { ...axis, showgrid: false, ...(data.kind === "intervals" ? {} : { type: "date", hoverformat: data.hover, nticks: small ? 4 : 7 }) },
+      xaxis: { ...axis, showgrid: false, ...(data.kind === "intervals" ? {} : { type: "date", hoverformat: data.hover, nticks: small ? 4 : 7, ...days(data.x, small ? 4 : 7) }) },
       yaxis: { ...axis, tickformat: data.format, rangemode: data.zero ? "tozero" : "normal" },
     };
     if (data.kind === "intervals") {
@@ -43,6 +44,14 @@
     if (data.ceiling) layout.yaxis.range = [0, data.ceiling];
     Plotly.react(plot, data.series.flatMap((series) => traces(data, series, of(`--${series.color}`))), layout, { displayModeBar: false });
     document.getElementById("js-plotly-tester")?.setAttribute("aria-hidden", "true"); // in which Plotly measures text
+  }
+
+  // Ticks of an axis of days: at days, never within one. Plotly's own are such where the days are more than its ticks.
+  function days(x, most) {
+    const [first, last] = [x[0], x.at(-1)].map((day) => Date.parse(day));
+    const count = (last - first) / DAY + 1;
+    if (count === 1) return { range: [first - DAY, first + DAY], tickvals: [x[0]] };
+    return count <= most ? { dtick: DAY } : {};
   }
 
   // A colour as the browser computes it: Plotly knows no light-dark().

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither.base import errors
-from dither.features import raw_records
+from dither.features import raw_records, tokens
 from dither.log import record
 from dither.log.database import days, entering, fetching, lessons, record_rows, sql_tables
 from dither.log.database.home import Home
@@ -96,8 +96,8 @@ def _keys(value: Any) -> set[str]:
 
 
 def _key(value: Any) -> str:
-    """A text that two values share where they are equal: 7.0 is 7."""
-    text = json.dumps(value, default=record.as_json)
+    """A text that two values share where they are equal: 7.0 is 7, and a name is one however its accents were typed."""
+    text = tokens.nfc(json.dumps(value, default=record.as_json, ensure_ascii=False))
     value = json.loads(text)
     return str(int(value)) if isinstance(value, float) and value.is_integer() else text
 

@@ -37,21 +37,25 @@ _MIGRATING = 7_365_114  # the number of the lock under which one process migrate
 class Home:
     """One database. Thread-safe, and fit for forks."""
 
-    def __init__(self, where: Any, *, wait: bool = True, looks: bool = False) -> None:
+    def __init__(self, where: Any, *, wait: bool = True, looks: bool = False, begins: bool = True) -> None:
         """where : None, a path, or a URL of PostgreSQL; wait : whether a commit waits for the disk.
 
         looks : only read what is there: nothing is made or migrated, and what writes is refused
+        begins : whether a ledger is begun where there is none
 
-        Raises what `address.of` raises, and ValueError for a file that is no ledger. With `looks` also
-        FileNotFoundError where there is none, and ValueError for one of another version and for one in memory.
+        Raises what `address.of` raises, and ValueError for a file that is no ledger. With `looks`, or without `begins`,
+        FileNotFoundError where there is none; with `looks` ValueError for one of another version and for one in memory.
         """
         self._address, self._sealed, self._looks = address.of(where), looks, looks  # sealed: it can only be read
         self.where, self.file = self._address.shown, self._address.file  # what messages say; the path of the file
         self.postgres = self._address.kind == "postgres"
         if self.file is not None and self.file.is_dir():
             raise ValueError(f"{self.file} is a folder: a ledger is one file. A folder that Log wrote is taken over")
-        if looks and (self.file is None or not self.file.exists()) and not self.postgres:
-            raise refusals.nothing(self.where, memory=self.file is None)
+        if looks and self._address.kind == "memory":
+            raise ValueError("a ledger in memory is seen by its own process alone: give a file, or a URL of PostgreSQL")
+        self._begins = begins and not looks
+        if not self._begins:
+            address.there(self._address)
         if self.file is not None and not self.file.parent.is_dir():
             raise FileNotFoundError(f"no folder {self.file.parent} for the ledger {self.file.name}")
         self._lock, self._wait = threading.RLock(), wait
@@ -120,6 +124,11 @@ class Home:
         assert self.file is not None
         how = "mode=ro" if Path(f"{self.file}-wal").exists() else "immutable=1"
         return sqlite3.connect(f"{self.file.as_uri()}?{how}", uri=True, **settings)
+
+    @property
+    def looks(self) -> bool:
+        """Whether what is there is only read."""
+        return self._looks
 
     def writing(self, *, later: bool = False, alone: bool = False) -> "Writing":
         """A transaction that writes. It is committed, and on the disk, when the block ends without an error.
@@ -549,8 +558,10 @@ class Home:
             return
         if version is None and self._began:
             raise refusals.deleted(self.where)
+        if version is None and not self._begins:
+            raise address.missing(self.where)
         if self._looks:
-            raise refusals.nothing(self.where) if version is None else refusals.another(self.where, version, NEWEST)
+            raise refusals.another(self.where, version or "", NEWEST)
         with self.writing() as connection:
             if self.postgres:
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_MIGRATING})"))

@@ -85,11 +85,9 @@ def deleted(where: str, words: str = "it has no tables") -> FileNotFoundError:
     )
 
 
-def nothing(where: str, *, memory: bool = False) -> Exception:
-    """The error of one who only looks, where there is no ledger. Nothing was made."""
-    if memory:
-        return ValueError("a ledger in memory is seen by its own process alone: give a file, or a URL of PostgreSQL")
-    return FileNotFoundError(f"no ledger in {where}, and none was made: give the file or the URL of one that is there")
+def unbegun(where: str, words: str = "has no bandit yet") -> ValueError:
+    """The error of one who needs the bandit of a ledger that has none, or that only looks at one without terms."""
+    return ValueError(f"the ledger in {where} {words}: dither.Live(home, bandit=...) gives it one")
 
 
 def another(where: str, version: str, newest: str) -> ValueError:

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dither.log import schema, terms
-from dither.log.database import lessons, sql_tables
+from dither.log.database import lessons, refusals, sql_tables
 from dither.log.database.home import Home
 
 _CHANGE, _LEASE = sql_tables.changes.c, sql_tables.lease.c
@@ -48,6 +48,8 @@ def settle(home: Home, passed: Mapping[str, Any]) -> terms.Terms:
     """
     with home.reading() as connection:  # who may only read can open it
         stored = connection.execute(_NEWEST).first()
+    if stored is None and home.looks:  # its process was killed while it made it
+        raise refusals.unbegun(home.where, "was begun, and has no bandit yet")
     if stored is None:
         with home.writing() as connection:
             lessons.hold(connection)  # of several processes that open a new ledger, one gives it its terms
