@@ -186,7 +186,6 @@ def test_the_alarm_of_a_promoted_shadow_is_that_of_a_replay(tmp_path):
     live.reward(live.choose(X).id, 1.0)
     with dither.Live(home, learn=False) as other:
         assert len(live.alarms) == len(other.alarms)
-        with live.ledger.database.reading() as connection:
-            then = live._learner.replay(live.batch)
+        then = live._learner.replay(live.batch)
         assert live._learner.stands.watch.held() == then.watch.held() == other._learner.stands.watch.held()
     # seen red: what the alarm had seen of the bandit before

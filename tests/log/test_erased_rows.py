@@ -131,7 +131,7 @@ def test_a_flag_may_be_a_number_or_a_text_of_a_csv_file(tmp_path):
 
 def test_a_name_is_one_however_its_accents_were_typed():
     composed, apart = "Jos\u00e9", "Jose\u0301"
-    live = dither.Live(None, bandit=dither.LinFP(dim=2, seed=0))
+    live = lib.Live(None, bandit=lib.LinFP(dim=2, seed=0))
     for user in (composed, apart, "Jos"):
         live.choose(np.eye(2), extra={"user": user})
     assert live.erase(user=apart) == 2
