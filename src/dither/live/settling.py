@@ -153,11 +153,11 @@ def fits(shadow: Bandit, learner: Learner, *, whose: str = "the shadow") -> None
     first, now = learner.replay(0).bandit, learner.stands.bandit
     with learner.ledger.database.reading() as connection:
         most = max(now.slots or 0, lessons.slots(connection))
-    odd = None not in (shadow.features, now.features) and shadow.features != now.features
-    if odd and whose == PASSED:
+    has, new = now.features, shadow.features
+    if whose == PASSED and has is not None and new is not None and has != new:
         raise ValueError(
             f"the features of {whose} are not those of the ledger's bandit: "
-            f"{now.features.difference(shadow.features)}. Pass them: change(features=..., bandit=...)"
+            f"{has.difference(new)}. Pass them: change(features=..., bandit=...)"
         )
     slots = (first.slots,) if first.slots is None else range(first.slots, most + 1)
     if shadow.dim != now.dim or shadow.slots not in slots:
