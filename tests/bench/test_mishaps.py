@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import longer
 from dither_bench.keep import asked
 from dither_bench.keep.store import STORE
 
@@ -154,7 +155,10 @@ def living(group):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("finished", "jobs"), [(False, 1), (False, 2), (True, 1), (True, 2)])
+@pytest.mark.parametrize(
+    ("finished", "jobs"),
+    longer.size([(False, 1), (True, 2)], longer=[(False, 1), (False, 2), (True, 1), (True, 2)]),
+)
 def test_ctrl_c_says_what_is_kept_and_nothing_else(dither, mine, tmp_path, finished, jobs):
     began = "LOCK = os.open('began', os.O_CREAT) or 1"
     mine(f"{began}; time.sleep(60 * (not {finished} or bool(list(Path('r').rglob('*.parquet')))))")

@@ -242,6 +242,6 @@ def test_a_bandit_that_is_changed_is_what_its_list_of_lessons_teaches(kind, tmp_
             return None, False
         return (server.url() if server else Path(tmp_path) / f"{next(numbers)}.db"), True
 
-    many = size({"memory": 6, "file": 1, "postgres": 1}[kind], longer={"memory": 60, "file": 15, "postgres": 15}[kind])
+    many = size({"memory": 4, "file": 1, "postgres": 1}[kind], longer={"memory": 60, "file": 15, "postgres": 15}[kind])
     quiet = settings(max_examples=many, stateful_step_count=25, suppress_health_check=list(HealthCheck), deadline=None)
     run_state_machine_as_test(lambda: Machine(place), settings=quiet)

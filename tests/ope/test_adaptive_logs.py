@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import longer
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -25,7 +27,9 @@ def lines(bench):
 
 
 @pytest.mark.filterwarnings("ignore::dither.ope.EvaluationWarning", "ignore::RuntimeWarning")
-@pytest.mark.parametrize(("policy", "floor"), [("LinFP", 0.05), ("EpsGreedy", 0.01), ("LinTS", 0.05)])
+@pytest.mark.parametrize(
+    ("policy", "floor"), longer.size([("LinFP", 0.05)], longer=[("LinFP", 0.05), ("EpsGreedy", 0.01), ("LinTS", 0.05)])
+)
 def test_fifty_logs_made_again_give_the_committed_numbers(bench, lines, policy, floor):
     """The first 50 logs after 300 rounds. On another machine rounding may turn a draw, so one log may differ."""
     made = bench.measured(policy, floor, (300,), 1)
