@@ -488,6 +488,8 @@ def test_slots_grow_again_after_a_rollback():
         assert live.replay(of=of).to_bytes() == live.to_bytes(of)
 
 
+# once in some hundred runs NumPy tells of an invalid value in a product of float32, and all that goes in is finite
+@pytest.mark.filterwarnings("ignore:invalid value encountered in matmul:RuntimeWarning")
 @pytest.mark.parametrize(
     ("bandit", "new"),
     [

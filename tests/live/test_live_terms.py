@@ -61,7 +61,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("more", REFUSED)
 def test_an_opening_that_is_refused_settles_nothing(shared, more):
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises((ValueError, TypeError, FileNotFoundError)):
         dither.Live(shared, horizon=HOUR / 2, late="kept", **more)
     live = dither.Live(
         shared, bandit=begin(), horizon=HOUR, default=1.0, parts=["x", "y"], budgets={"b": dither.Budget(1)}

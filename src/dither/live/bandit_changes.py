@@ -181,8 +181,9 @@ def replaced(first: Bandit, new: Mapping[str, Any]) -> tuple[Bandit, bool]:
     model_part = {name: value for name, value in new.items() if name in of_model}
     policy = dataclasses.replace(first.policy, **policy_part) if policy_part else first.policy
     if model_part:
-        if off := forgetting.in_the_way(inner, model_part):
-            has = errors.listed([f"{name}={getattr(inner, name)!r}" for name in off])
+        settings = {name: getattr(inner, name) for name in of_model}
+        if off := forgetting.in_the_way(settings, model_part):
+            has = errors.listed([f"{name}={settings[name]!r}" for name in off])
             cure = ", ".join(f"{name}={value!r}" for name, value in (off | model_part).items())
             raise ValueError(f"a model forgets in one way, and the ledger's bandit has {has}: change({cure})")
         changed = dataclasses.replace(inner, **model_part)

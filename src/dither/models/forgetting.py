@@ -75,11 +75,11 @@ def check(settings: Forgetting) -> None:
         raise ValueError(f"a model forgets in one way, got {' and '.join(ways)}: leave one of them out")
 
 
-def in_the_way(model: Any, new: Mapping[str, Any]) -> dict[str, Any]:
-    """The ways in which a model forgets that are not among new settings which bring another way: how each is off."""
+def in_the_way(settings: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The ways to forget among a model's settings, and not among new ones which bring another way: how each is off."""
     if all(value == OFF.get(name, value) for name, value in new.items()):
         return {}
-    return {name: off for name, off in OFF.items() if name not in new and getattr(model, name, off) != off}
+    return {name: off for name, off in OFF.items() if name not in new and settings.get(name, off) != off}
 
 
 def fade(model: Forgetting, r: Array, *, weight: Array | None, at: Array | None, now: Array | None) -> Fade:
