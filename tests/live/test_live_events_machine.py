@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
-    invariant,
     precondition,
     rule,
     run_state_machine_as_test,
@@ -22,6 +20,7 @@ from hypothesis.stateful import (
 from numpy.testing import assert_allclose
 
 import dither
+from list_machines import ListMachine
 from livings import Away, Here
 from longer import size
 
@@ -40,13 +39,8 @@ def made(settings):
     return dither.ALGORITHMS[settings["kind"]](dim=2, centre=False, seed=0, **more)
 
 
-class Machine(RuleBasedStateMachine):
+class Machine(ListMachine):
     """Two objects on one home, where a home can have two: each a process, some of which are killed."""
-
-    def __init__(self, place):
-        super().__init__()
-        self.where, self.several = place()
-        self.held, self.number = [], itertools.count()
 
     @initialize(lease=st.sampled_from([1e-6, 1e6]), every=st.integers(1, 4), shadow=st.sampled_from([None, *OTHERS]))
     def begin(self, lease, every, shadow):
@@ -60,9 +54,6 @@ class Machine(RuleBasedStateMachine):
 
     def opened(self, **more):
         return (Away if self.several else Here)(self.where, self.given | more)
-
-    def call(self, which, name, *given, **more):
-        return self.held[which % len(self.held)].call(name, *given, **more)
 
     # The oracle
 
@@ -86,17 +77,9 @@ class Machine(RuleBasedStateMachine):
             return states[new]
         return (new if what == "promote" else now), [*range(1, batch)]
 
-    def bandit(self, state, rows):
-        """A plain bandit of these settings that has learnt these batches."""
+    def made_of(self, state):
         now, batches = state
-        bandit, those = made(now), [row for row in rows if row[0] in batches and row[2] is not None]
-        first = {id: batch for batch, id, *_ in reversed(rows)}  # the batch of its lesson, whether it is learnt or not
-        for batch in batches:
-            lesson = {row[1]: row for row in those if row[0] == batch and first[row[1]] == batch}
-            if lesson:
-                r = [[row[2] for row in those if row[1] == id][-1] for id in lesson]
-                bandit.update(np.array([np.frombuffer(row[3]) for row in lesson.values()]), np.array(r))
-        return bandit
+        return made(now), batches, lambda row: np.frombuffer(row[3])
 
     # What users do
 
@@ -201,19 +184,6 @@ class Machine(RuleBasedStateMachine):
         self.asked += [new] * (len(after) - len(events))
 
     # What must hold
-
-    @invariant()
-    def what_was_learnt_is_what_the_list_teaches(self):
-        if not self.held:
-            return
-        states, rows = self.states()
-        for which in range(len(self.held)):
-            stands = self.call(which, "stands")
-            assert False not in stands["same"].values()
-            if stands["same"]:  # else others have erased since
-                plain = self.bandit(states[stands["batch"]], rows)
-                assert_allclose(stands["theta"], plain.theta, rtol=0, atol=1e-9)
-                assert stands["observations"] == plain.observations
 
     @rule(which=WHICH)
     def every_row_was_decided_by_the_bandit_that_it_names(self, which):

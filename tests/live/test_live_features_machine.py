@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
-    invariant,
     precondition,
     rule,
     run_state_machine_as_test,
@@ -23,6 +21,7 @@ from numpy.testing import assert_allclose
 
 import dither
 from dither.features import Hashed, Numeric, Standard
+from list_machines import ListMachine
 from livings import Here
 from longer import size
 
@@ -50,13 +49,12 @@ def carried(x, old, new):
     return np.array([names.get(name, 0.0) if same or "words" not in name else 0.0 for name in FEATURES[new].columns])
 
 
-class Machine(RuleBasedStateMachine):
+class Machine(ListMachine):
     """Two objects on one home, where a home can have two. The first keeps records."""
 
     def __init__(self, place):
-        super().__init__()
-        self.where, self.several = place()
-        self.held, self.number, self.rng = [], itertools.count(), np.random.default_rng(0)
+        super().__init__(place)
+        self.rng = np.random.default_rng(0)
 
     @initialize(lease=st.sampled_from([1e-6, 1e6]), every=st.integers(1, 4))
     def begin(self, lease, every):
@@ -68,9 +66,6 @@ class Machine(RuleBasedStateMachine):
 
     def opened(self, store, **more):
         return Here(self.where, self.settings | more | {"store": store})
-
-    def call(self, which, name, *given, **more):
-        return self.held[which % len(self.held)].call(name, *given, **more)
 
     # The oracle
 
@@ -95,17 +90,9 @@ class Machine(RuleBasedStateMachine):
             return FEATURES[of].encode(who, arms)[place]
         return carried(FEATURES[then].encode(who, arms)[place], then, of)
 
-    def bandit(self, state, rows):
-        """A plain bandit with these features that has learnt these batches."""
+    def made_of(self, state):
         of, lam, batches = state
-        bandit, those = made(of, lam), [row for row in rows if row[0] in batches and row[2] is not None]
-        first = {id: batch for batch, id, *_ in reversed(rows)}
-        for batch in batches:
-            lesson = {row[1]: row for row in those if row[0] == batch and first[row[1]] == batch}
-            if lesson:
-                r = [[row[2] for row in those if row[1] == id][-1] for id in lesson]
-                bandit.update(np.array([self.x(id, of) for id in lesson]), np.array(r))
-        return bandit
+        return made(of, lam), batches, lambda row: self.x(row[1], of)
 
     # What users do
 
@@ -179,21 +166,6 @@ class Machine(RuleBasedStateMachine):
     def reopen(self, which):
         self.held[which].close()
         self.held[which] = self.opened(["records", "all"][which])
-
-    # What must hold
-
-    @invariant()
-    def what_was_learnt_is_what_the_list_teaches(self):
-        if not self.held:
-            return
-        states, rows = self.states()
-        for which in range(len(self.held)):
-            stands = self.call(which, "stands")
-            assert False not in stands["same"].values()
-            if stands["same"]:  # else others have erased since
-                plain = self.bandit(states[stands["batch"]], rows)
-                assert_allclose(stands["theta"], plain.theta, rtol=0, atol=1e-9)
-                assert stands["observations"] == plain.observations
 
     def teardown(self):
         if self.held:

@@ -299,8 +299,9 @@ def test_events_of_the_same_number_and_another_history(tmp_path):
     at = live.batch
     live.change(lam=2.0)
     with live.ledger.turn, live._learner.lock, live.ledger.database.reading() as connection:
-        live._learner._back_to(connection, at)  # as after a call that failed on its way
-        live._learner._up_to(connection, at)
+        events = learner.ledger_events.every(connection)
+        live._learner._back_to(connection, at, events)  # as after a call that failed on its way
+        live._learner._up_to(connection, at, events)
     in_place(copy, home)
     with dither.Live(home, learn=False) as other:
         other.change(floor=0.2)

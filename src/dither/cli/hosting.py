@@ -4,20 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
+from dither.cli import web_options
+
 
 def serve(
-    home: Annotated[str, typer.Argument(metavar="HOME", help="SQLite file of a ledger, or its PostgreSQL URL.")],
+    home: web_options.Home,
     *,
-    port: Annotated[int, typer.Option(help="Port on which it answers.", min=1, max=65535)] = 8641,
-    host: Annotated[
-        str, typer.Option(help="Address on which it listens; another one than this needs DITHER_TOKEN.")
-    ] = "127.0.0.1",
-    name: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Name by which it is reached, such as bandit.example.org; may be repeated.", show_default=False
-        ),
-    ] = None,
+    port: web_options.Port = 8641,
+    host: web_options.Host = "127.0.0.1",
+    name: web_options.Names = None,
     workers: Annotated[int, typer.Option(help="Processes; one of them learns.", min=1, max=64)] = 1,
     store: Annotated[
         str, typer.Option(help="What is kept of each decision: all, shown or records, as store= of dither.Live.")
@@ -33,7 +28,6 @@ def serve(
 ) -> None:
     """Answer decisions and rewards over HTTP, from a ledger that has its bandit already (docs/serve.md)."""
     from dither.base import errors
-    from dither.cli.terminal import console
 
     for package in ("fastapi", "uvicorn"):
         errors.imported(package, package, extra="serve")
@@ -43,8 +37,4 @@ def serve(
     opening = launching.Opening(
         home, tuple(name or ()), **kept, arms=arms, requests=requests, body=body, at_once=at_once
     )
-
-    def ready() -> None:
-        console().print(f"http://{host}:{port}  (Ctrl-C ends it)", highlight=False)
-
-    launching.run(opening, host=host, port=port, workers=workers, ready=ready)
+    launching.run(opening, host=host, port=port, workers=workers, ready=web_options.told(host, port))

@@ -4,20 +4,15 @@ from typing import Annotated
 
 import typer
 
+from dither.cli import web_options
+
 
 def watch(
-    home: Annotated[str, typer.Argument(metavar="HOME", help="SQLite file of a ledger, or its PostgreSQL URL.")],
+    home: web_options.Home,
     *,
-    port: Annotated[int, typer.Option(help="Port on which the page is served.", min=1, max=65535)] = 8642,
-    host: Annotated[
-        str, typer.Option(help="Address on which it listens; another one than this needs DITHER_TOKEN.")
-    ] = "127.0.0.1",
-    name: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Name by which it is reached, such as bandit.example.org; may be repeated.", show_default=False
-        ),
-    ] = None,
+    port: web_options.Port = 8642,
+    host: web_options.Host = "127.0.0.1",
+    name: web_options.Names = None,
     show_context: Annotated[
         bool, typer.Option("--show-context", help="Show features and your own columns of decisions.")
     ] = False,
@@ -25,13 +20,10 @@ def watch(
 ) -> None:
     """Show a ledger as a page in the browser: what runs, what it earns, and why. It reads, and changes nothing."""
     from dither.base import errors
-    from dither.cli.terminal import console
-    from dither.serve import secret
+    from dither.serve import listening, secret
     from dither.watch import app
 
-    uvicorn = errors.imported("uvicorn", "uvicorn", extra="watch")
-    secret.fits(host)
+    errors.imported("uvicorn", "uvicorn", extra="watch")
+    secret.fits(host)  # before the ledger is opened
     page = app(home, show_context=show_context, seconds=seconds, hosts=name or ())
-    console().print(f"http://{host}:{port}  (Ctrl-C ends it)", highlight=False)
-    how = {"log_level": "warning", "access_log": False, "server_header": False, "ws": "none", "lifespan": "on"}
-    uvicorn.run(page, host=host, port=port, proxy_headers=False, **how)  # so nobody is taken for this machine
+    listening.run(page, host=host, port=port, ready=web_options.told(host, port), extra="watch")

@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ from dither.live.course import BEGAN, Course
 from dither.live.taught import LearningError, Taught, shadow_of
 from dither.log import Ledger
 from dither.log.database import days, keeping, ledger_events, lessons
+from dither.log.database.ledger_events import BanditEvent
 from dither.log.troubles import Pause, in_words
 
 _NOTHING = lessons.Changes(0, 0, 0, 0)
@@ -247,7 +248,7 @@ class Learner:
                 self._taught(batch)
             except LearningError as reason:
                 with self.ledger.database.reading() as connection:
-                    self._stay(connection, reason, self.stands.batch)
+                    self._stay(connection, reason, self.stands.batch, ledger_events.every(connection))
 
     def _taught(self, batch: lessons.Batch) -> None:
         """Learn a batch, which is the next one. The lock is held."""
@@ -349,7 +350,7 @@ class Learner:
         if reason is not None:
             with self.ledger.turn, self.lock, self.ledger.database.reading() as connection:
                 if self.stands.torn:  # else another thread has learnt all anew
-                    self._stay(connection, reason, self.stands.batch)
+                    self._stay(connection, reason, self.stands.batch, ledger_events.every(connection))
 
     def latest(self) -> int:
         """The mark of the changes that the ledger has."""
@@ -370,34 +371,34 @@ class Learner:
         """
         self._whole()
         with self.ledger.turn, self._following, self.lock:  # the turn first: a decision may hold it already
-            try:
-                with self.ledger.database.reading() as connection:
-                    self._changes = self._followed(connection, replay)
-            except BaseException:  # what stands may be of two ledgers, where one was put back meanwhile
-                self.stands.torn = True
-                raise
+            with self.ledger.database.reading() as connection:
+                there = lessons.standing(connection, self.stands.batch)
+                try:
+                    self._be_there(connection, there, replay)
+                except BaseException:  # what stands may be of two ledgers, where one was put back meanwhile
+                    self.stands.torn = True
+                    raise
+            self._changes = there.changes
             self.stands.name(self.ledger.columns(None))
 
-    def _followed(self, connection: Any, replay: bool) -> lessons.Changes:
-        """Be where the ledger is; -> its changes. Raises OSError where it was put back meanwhile."""
-        there = lessons.standing(connection, self.stands.batch)
+    def _be_there(self, connection: Any, there: lessons.LedgerStanding, replay: bool) -> None:
+        """Be where the ledger is. Raises OSError where it was put back meanwhile."""
         other = there.mark != self.stands.mark
         anew = other or self.stands.torn
         if other or there.changes != self._changes:
             anew = self._compare(connection, there.changes, anew)
         if other:
             self._tell_of_another()
-        missing = self._snapshot(connection, after=-1 if anew else self.stands.batch)
+        events = ledger_events.every(connection)
+        missing = self._snapshot(connection, events, after=-1 if anew else self.stands.batch)
         whole = anew or ((replay or missing) and self._learning.over)
-        events = ledger_events.every(connection) if self._learning.over else []
-        event = max([self.stands.batch, *[one.batch for one in events[-1:]]])
-        self._advance(connection, there.last if whole else event)
+        event = max([self.stands.batch, *[one.batch for one in events[-1:] if self._learning.over]])
+        self._advance(connection, there.last if whole else event, events)
         if whole and self._learning.over:
             self._behind = False
         self._slots = _slots(connection)
         if lessons.changes(connection) != there.changes:  # tables that are put back are not in one moment with others
             raise OSError(f"the ledger in {self.ledger.database.where} was put back while it was read: call again")
-        return there.changes
 
     def _compare(self, connection: Any, changes: lessons.Changes, anew: bool) -> bool:
         """See what has changed, and take another shadow; -> whether all must be learnt anew."""
@@ -424,14 +425,23 @@ class Learner:
         words = f"the ledger has another batch {batch} than was learnt, or none: what it has now is learnt anew"
         self.ledger.database.troubles.add("ledger", words)
 
-    def _snapshot(self, connection: Any, *, after: int, before: int | None = None, way: Course | None = None) -> bool:
+    def _snapshot(
+        self,
+        connection: Any,
+        events: Sequence[BanditEvent],
+        *,
+        after: int,
+        before: int | None = None,
+        way: Course | None = None,
+    ) -> bool:
         """Stand at the latest snapshot that can be read; -> whether a later one cannot.
 
+        events : all of the ledger
         after : the batch that is known already; -1: none, and where there is no snapshot, begin at the beginning
         before : a batch that was not learnt; None: any batch may be known
         way : the course that is wanted, to which the snapshot must lead, and with which to begin; None: any course
         """
-        missing, events = False, ledger_events.every(connection)
+        missing = False
         while (row := lessons.snapshot(connection, after=after, before=before)) is not None:
             then = course.at(events, row.batch)
             lost = way is not None and not then.leads(way, row.batch)
@@ -454,46 +464,46 @@ class Learner:
             self._kept = 0
         return missing
 
-    def _advance(self, connection: Any, to: int) -> None:
+    def _advance(self, connection: Any, to: int, events: Sequence[BanditEvent]) -> None:
         """Learn the batches up to one. Where a model raises, stay at the last good batch."""
         good = self.stands.batch
         try:
-            self._up_to(connection, to)
+            self._up_to(connection, to, events)
         except LearningError as reason:
-            self._stay(connection, reason, max(good, self.stands.batch))
+            self._stay(connection, reason, max(good, self.stands.batch), events)
         else:
             self._learning.passed()
 
-    def _up_to(self, connection: Any, to: int) -> None:
+    def _up_to(self, connection: Any, to: int, events: Sequence[BanditEvent]) -> None:
         """Learn the batches up to one. Where they correct what was learnt, go on from before that was learnt.
 
         So it is where an event has made another course of it.
         """
-        way = course.at(ledger_events.every(connection), to)
+        way = course.at(events, to)
         if not self.stands.course.leads(way, self.stands.batch) and not self.stands.promoted(connection, way):
-            self._back_to(connection, to, way)
+            self._back_to(connection, to, events, way)
         while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
-            self._back_to(connection, first - 1, way)
+            self._back_to(connection, first - 1, events, way)
         self.refused += self.stands.up_to(connection, to, way)
 
-    def _stay(self, connection: Any, reason: LearningError, batch: int) -> None:
+    def _stay(self, connection: Any, reason: LearningError, batch: int, events: Sequence[BanditEvent]) -> None:
         """Stand at a batch, the last good one, after a later one may be half learnt. The lock is held."""
         seconds = self._learning.failed()
         self._behind = True
         words = f"batch {batch + 1} is not learnt ({in_words(reason)}). Decisions go on with what was learnt up to"
         words = f"{words} batch {batch}; it is tried again in {seconds:g} s, and by learn()"
         self.ledger.database.troubles.add("learning", words, reason)
-        self._back_to(connection, batch)
+        self._back_to(connection, batch, events)
         try:
-            self._up_to(connection, batch)
+            self._up_to(connection, batch, events)
         except LearningError:  # of the shadow, or there is no memory: then from the snapshot itself
-            self._back_to(connection, batch)
+            self._back_to(connection, batch, events)
 
-    def _back_to(self, connection: Any, batch: int, way: Course | None = None) -> None:
+    def _back_to(self, connection: Any, batch: int, events: Sequence[BanditEvent], way: Course | None = None) -> None:
         """Stand at the latest snapshot up to a batch, with the shadow that belongs to it, on the way to a course."""
         self.stands.take(shadow_of(connection))
         self.stands.heed(alarms.of(connection))
-        self._snapshot(connection, after=-1, before=batch + 1, way=way)
+        self._snapshot(connection, events, after=-1, before=batch + 1, way=way)
 
     def keep(self) -> None:
         """Write a snapshot, where this process may, and where what was learnt is a state of the ledger."""

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
+LARGEST = 2**53  # of a whole number, up to which a float holds all of them
+
 Number: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Whole: TypeAlias = Annotated[int, Field(strict=True, ge=-(2**53), le=2**53)]
+Whole: TypeAlias = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST)]
 Text: TypeAlias = Annotated[str, StringConstraints(strict=True, max_length=100_000)]
 Id: TypeAlias = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1000)]
 Flag: TypeAlias = Annotated[bool, Field(strict=True)]
-
-LARGEST = 2**53  # of a whole number, up to which a float holds all of them
 
 
 def _value(value: Any) -> Any:

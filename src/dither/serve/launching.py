@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import socket
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from dither.base import errors
 from dither.live import Live
-from dither.serve import guard, secret, service
+from dither.serve import guard, listening, secret, service
 
 NAME = "DITHER_SERVE"  # the variable by which a worker knows what it opens; it may hold a password, as the token's does
 FACTORY = "dither.serve.launching:application"
@@ -49,31 +48,14 @@ def run(opening: Opening, *, host: str, port: int, workers: int, ready: Callable
     Raises ValueError for an address that others reach where there is no token, OSError for one that is taken, and what
     `Live` and `app` raise; nothing has been served then.
     """
-    uvicorn = errors.imported("uvicorn", "uvicorn", extra="serve")
-    secret.fits(host)
+    secret.fits(host)  # before the ledger is opened
     with Live(
         opening.home, learn=False, store=opening.store
     ) as live:  # what is wrong is said here, and not by each worker
         _app(live, opening)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    socket.create_server((host, port), family=family).close()
-    ready()
     os.environ[NAME] = json.dumps(dataclasses.asdict(opening))
-    uvicorn.run(
-        FACTORY,
-        factory=True,
-        host=host,
-        port=port,
-        workers=workers,
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,  # so that nobody is taken for this machine who is not
-        server_header=False,
-        ws="none",
-        lifespan="on",
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=GRACE,
-    )
+    how: dict[str, Any] = {"factory": True, "timeout_keep_alive": 30, "timeout_graceful_shutdown": GRACE}
+    listening.run(FACTORY, host=host, port=port, ready=ready, extra="serve", workers=workers, **how)
 
 
 def application() -> FastAPI:

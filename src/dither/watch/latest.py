@@ -10,7 +10,6 @@ from dither.log.database import fetching
 
 PAGE = 50  # decisions
 CONTEXT = ("features",)  # columns with what was known of a request, which a page shows only where it was told to
-OURS = (beside.JUDGED, beside.SHADOW, beside.VALUES, beside.MINIMUM, beside.BASELINE, beside.SAFE, beside.CATALOGUE)
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def _decided(number: int, row: dict[str, Any]) -> Decided:
 
 def context(one: Decided) -> list[tuple[str, str]]:
     """What was known of the request of a decision: the user's own columns, then the features of the arm shown."""
-    yours = [(name, value) for name, value in one.row.items() if name not in (*schema.COLUMNS, *OURS)]
+    yours = [(name, value) for name, value in one.row.items() if name not in (*schema.COLUMNS, *beside.COLUMNS)]
     features = one.row["features"]
     row = None if not features else features[one.row["arm"] if len(features) > 1 else 0]
     numbers = [] if row is None else [("features of the arm shown", ", ".join(f"{x:.4g}" for x in row))]
