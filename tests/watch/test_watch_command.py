@@ -1,5 +1,7 @@
 """`dither watch`: what it runs, and where."""
 
+import socket
+
 import pytest
 import uvicorn
 
@@ -38,6 +40,14 @@ def test_others_need_a_token(dither, rich, monkeypatch):
     assert page.get("/").headers["www-authenticate"].startswith("Basic")
     assert page.get("/", auth=("anybody", "a-token-of-enough-letters")).status_code == 200
     # seen red: without `secret.fits`
+
+
+def test_no_address_is_told_that_another_one_has(dither, rich, monkeypatch):
+    monkeypatch.setattr(uvicorn, "run", lambda page, **settings: None)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        code, out, said = dither("watch", rich[0], "--port", other.getsockname()[1])
+    assert (code != 0, "http://" in out, "in use" in said) == (True, False, True)
+    # seen red: told before it was tried
 
 
 @pytest.mark.parametrize("home", ["nothing.db", "postgresql://app:s3cret@127.0.0.1:1/news"])
