@@ -268,8 +268,7 @@ class Bandit:
         shown = drawn = now = demands = view = None
         single, t = len(request.shape) == 1, self.observations + 1
         if single:
-            share = decision.share(self.policy, t)
-            uniform = share + self.floor * (1 - share)
+            uniform = self._uniform(decision.share(self.policy, t))
             shown, drawn = stepping.told(
                 request, uniform, self.policy, self._model, self.state, t, self._ambient, self._chance, self._ties
             )
@@ -295,11 +294,14 @@ class Bandit:
         chosen.demands = demands if np.isnan(share) else demands._replace(uniform=share)
         return chosen
 
+    def _uniform(self, share: float) -> float:
+        """The share of choices that is uniform, of which the policy makes one share, and the floor is of the rest."""
+        return share + self.floor * (1 - share)
+
     def _demands(self, request: Request) -> Demands:
         """What is demanded of the choice."""
         share = decision.share(self.policy, self.observations + 1)
-        uniform = share + self.floor * (1 - share)
-        demanded = tuple.__new__(Demands, (request.shape, request.mask, uniform, None, None, None))
+        demanded = tuple.__new__(Demands, (request.shape, request.mask, self._uniform(share), None, None, None))
         if request.minimum is not None:
             demanded = demanded.with_minimum(request.minimum, floor=self.floor, share=share)
         if self.baseline is None or request.baseline is None or self.kept is None:
