@@ -242,3 +242,15 @@ def test_whoever_only_looks_writes_nothing(shared):
     with live.ledger.database.reading() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(sql_tables.erasures)) == 0
     live.close()
+
+
+def test_what_a_terminal_gets_moves_no_cursor_and_turns_no_writing():
+    """Of ids, which may be anybody's."""
+    live = package.Live(None, bandit=package.LinFP(dim=2, lam=1.0, seed=0))
+    d = live.choose(np.eye(2), ["\x1b]0;mine\x07[red]a", "b\u202ec"], id="d")
+    live.reward(d.id, 1.0)
+    for text in (live.status().text(), str(live.explain("d"))):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        assert "\\u202ec" in text
+        assert "\\u001b]0;mine\\u0007[red]a" in text
+    # seen red: as they are

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dither.base import errors, notebook
+from dither.base.visible import visible
 from dither.deciding.causes import COINS
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def text(e: "Explanation") -> str:
     words, fields = moved(e)
     if fields:
         lines += ["", words, *_table(None, fields, texts=1)]
-    return "\n".join([*lines, "", *sentences(e)]).rstrip()
+    return "\n".join(map(visible, [*lines, "", *sentences(e)])).rstrip()
 
 
 def _table(heads: Sequence[str] | None, cells: Iterable[Sequence[str]], *, texts: int) -> list[str]:

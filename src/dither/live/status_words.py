@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dither.base import errors
+from dither.base.visible import visible
 from dither.log import ArmDay
 
 if TYPE_CHECKING:
@@ -96,20 +97,14 @@ def _budgets(seen: "Status") -> tuple[str, Any]:
 def _table(texts: tuple[str, ...], numbers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Any:
     tables = errors.imported("rich.table", "rich", extra="serve")
     boxes = errors.imported("rich.box", "rich", extra="serve")
-    markup = errors.imported("rich.markup", "rich", extra="serve")
     sheet = tables.Table(box=boxes.SIMPLE_HEAD, pad_edge=False)
     for name in texts:
         sheet.add_column(name, overflow="ellipsis", max_width=32, no_wrap=True)
     for name in numbers:
         sheet.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        sheet.add_row(*(markup.escape(_printable(cell)) for cell in row))
+        sheet.add_row(*map(visible, row))
     return sheet
-
-
-def _printable(text: str) -> str:
-    """A text as a terminal may get it: ids may hold what moves the cursor, or turns the direction of writing."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _cut(rows: list[Any], most: int, which: str) -> str:

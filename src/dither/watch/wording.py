@@ -5,7 +5,6 @@ such as marks that turn the direction of writing, and cuts what is too long.
 """
 
 import math
-import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -13,9 +12,8 @@ from typing import Any
 import markupsafe
 
 from dither.base.errors import DASH, MINUS, number
+from dither.base.visible import visible
 
-JOINERS = "\u200c\u200d"  # which scripts and pictures are made of
-UNSEEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}  # categories of characters that no eye sees
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -23,11 +21,7 @@ def plain(text: Any, length: int = 200) -> str:
     """A text on one line, of at most so many characters; what cannot be seen is written as its number."""
     whole = str(text)
     cut = whole if len(whole) <= length else f"{whole[: length - 1]}…"
-    return "".join(f"\\u{ord(c):04x}" if _unseen(c) else c for c in cut)
-
-
-def _unseen(c: str) -> bool:
-    return c not in JOINERS and unicodedata.category(c) in UNSEEN
+    return visible(cut)
 
 
 def when(time: datetime | None, *, seconds: bool = True) -> markupsafe.Markup:
