@@ -8,6 +8,7 @@ import re
 import sqlite3
 import threading
 from datetime import date, timedelta
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import dither
 import watched_ledgers
 from asking import Client
 from dither import live, watch
-from dither.watch import charts, latest, query, watched, wording
+from dither.watch import charts, latest, query, static_files, watched, wording
 from watched_ledgers import ARMS, AUTHOR, LONG, NOTE, QUOTED, SCRIPT, TURNED
 
 PLACES = ["/", "/?days=14", "/arms", "/arms?sort=value", "/decisions", "/decisions/3", "/judge", "/events"]
@@ -455,3 +456,24 @@ def test_days_that_nobody_meant_do_not_fill_the_page():
     assert [day.day.year for day in charts.whole_days(far, most=None)] == [1970, 2026]
     assert [day.decisions for day in charts.whole_days(far, most=3)] == [0, 0, 1]
     assert charts.whole_days([], most=90) == []
+
+
+def test_a_file_is_asked_for_once(page):
+    parsed = Parsed(page.get("/").text)
+    places = [a[name] for _, a in parsed.tags for name in ("href", "src") if "/static/" in a.get(name, "")]
+    assert len(places) == 6
+    for place in places:
+        name = place.removeprefix("/static/").partition("?")[0]
+        package, file, kind = static_files.FILES[name]
+        whole = resources.files(package).joinpath(file).read_bytes()
+        answer = page.get(place)
+        assert (answer.content, answer.headers["content-encoding"]) == (whole, "gzip")
+        assert answer.headers["content-type"].startswith(kind)
+        assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+        assert page.get(place, headers={"accept-encoding": "identity"}).content == whole
+        # an address of another version, as an older page has it, is asked again and may be fresh all the same
+        other = page.get(f"/static/{name}?v=other")
+        assert (other.content, other.headers["cache-control"]) == (whole, "no-cache")
+        again = page.get(f"/static/{name}", headers={"if-none-match": other.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    # seen red: `immutable` without a look at the version; the zipped bytes for who takes none

@@ -7,10 +7,6 @@
     plot,
     data: JSON.parse(document.getElementById(plot.dataset.of).textContent),
   }));
-  const seen = new IntersectionObserver(
-    (entries) => entries.forEach((entry) => entry.isIntersecting && draw(charts.find(({ plot }) => plot === entry.target))),
-    { rootMargin: "400px" },
-  );
   const drawn = new Set();
 
   function draw(chart) {
@@ -20,6 +16,7 @@
     const of = (name) => resolved(name, style);
     const axis = { gridcolor: of("--grid"), linecolor: of("--line"), zeroline: false, automargin: true, nticks: 5, fixedrange: true };
     const { plot, data } = chart;
+    chart.width = plot.clientWidth;
     const small = plot.clientWidth < 420;
     const layout = {
       width: plot.clientWidth,
@@ -84,14 +81,22 @@
     return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   }
 
+  // The chart that is next to what is seen is drawn first, and the page may show it before the next one is begun.
+  function drawOn() {
+    const middle = innerHeight / 2;
+    const away = ({ plot }) => Math.abs(plot.getBoundingClientRect().top + plot.clientHeight / 2 - middle);
+    const [next] = charts.filter((chart) => !drawn.has(chart)).sort((a, b) => away(a) - away(b));
+    if (!next) return;
+    draw(next);
+    setTimeout(drawOn);
+  }
+
+  drawOn();
   addEventListener("theme", () => drawn.forEach(draw));
   const resized = new ResizeObserver((entries) => entries.forEach((entry) => {
     const chart = charts.find(({ plot }) => plot === entry.target);
-    if (drawn.has(chart)) draw(chart);
+    if (drawn.has(chart) && chart.width !== chart.plot.clientWidth) draw(chart);
   }));
-  for (const { plot } of charts) {
-    seen.observe(plot);
-    resized.observe(plot);
-  }
+  charts.forEach(({ plot }) => resized.observe(plot));
   addEventListener("beforeprint", () => charts.forEach(draw));
 })();
