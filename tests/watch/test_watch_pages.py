@@ -399,11 +399,12 @@ def test_an_arm_is_asked_about_by_what_is_shown_of_it(page):
 def test_an_id_that_is_the_text_of_another_one_is_itself():
     class Ledger:
         def status(self):
-            ids = ["a\u202eb", "a\\u202eb"]
+            ids = ["a\\u202eb", "a\u202eb"]
             days = dither.log.ArmDays(tuple(dither.log.ArmDay(date(2026, 1, 1), id, decisions=1) for id in ids))
             return SimpleNamespace(days=days)
 
     assert pages._arms(Ledger()) == {"a\\u202eb": "a\\u202eb"}
+    # seen red: the one that is shown so
 
 
 def test_warnings_of_the_ledger_stand_above_everything(page, tmp_path):
