@@ -249,7 +249,7 @@ def test_one_who_leaves_takes_no_answer_from_the_others():
 
 
 def test_calls_that_come_quickly_are_taken_together(monkeypatch):
-    """A batch waits a little for more, where calls come while one is answered. A caller that is alone waits for nobody."""
+    """A batch waits a little for more, where calls come while one is answered. Who is alone waits for nobody."""
     groups, pauses, gate = [], [], threading.Event()
 
     def answered(asked):
