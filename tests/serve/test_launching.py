@@ -102,7 +102,8 @@ def test_workers_open_what_they_are_told(home, dither, monkeypatch):
     assert asked == (launching.FACTORY,)
     assert (settings["workers"], settings["port"], settings["proxy_headers"]) == (2, 8700, False)
     assert json.loads(os.environ[launching.NAME])["arms"] == 7
-    app = launching.application()
+    app, frozen = launching.application(), []
+    monkeypatch.setattr(launching.gc, "freeze", lambda: frozen.append("what was imported"))  # not in this process
 
     async def a_life():
         async with app.router.lifespan_context(app):
@@ -112,4 +113,5 @@ def test_workers_open_what_they_are_told(home, dither, monkeypatch):
                 return [(await client.post("/decide", json=body)).status_code for body in bodies]
 
     assert asyncio.run(a_life()) == [200, 422]
+    assert frozen == ["what was imported"]
     assert asyncio.run(a_life()) == [422, 422]  # the ledger is closed

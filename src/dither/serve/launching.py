@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import json
 import os
 from collections.abc import AsyncIterator, Callable
@@ -68,6 +69,8 @@ def application() -> FastAPI:
 def _app(live: Live, opening: Opening) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        gc.collect()
+        gc.freeze()  # what has been imported stays: to look at it again and again would stop all requests for .1 s
         expiring = None if opening.expire is None else asyncio.create_task(_expired(live, opening.expire))
         try:
             yield
