@@ -198,7 +198,7 @@ class Live:
 
     @property
     def shadow(self) -> Bandit | None:
-        """The shadow, as it is by now; None: there is none."""
+        """The shadow, as it is by now; None: there is none, or its model raised and it is set aside (`troubles`)."""
         self._decider.follow()
         return self._decider.shadow
 
@@ -483,8 +483,8 @@ class Live:
         A shadow that learns has learnt all rewards of the ledger. One that does not begins as it was given, and learns
         from now on.
 
-        Raises ValueError where there is no shadow, where the bandit keeps a baseline, and where the shadow cannot learn
-        the rewards that the ledger may have. Nothing has changed then.
+        Raises ValueError where there is no shadow, where it is set aside since its model raised, where the bandit keeps
+        a baseline, and where the shadow cannot learn the rewards that the ledger may have. Nothing has changed then.
         """
         bandit_changes.promote(self._learner, keep=keep, author=bandit_changes.author(author))
         self._changed()
@@ -684,7 +684,8 @@ class Live:
         since : a time: the days from its day on; None: all days
         limits : what is a warning (`live.status.WarningLimits`); None: the defaults
         """
-        return stands.of(self.ledger, since=since, limits=limits or stands.WarningLimits(), here=stands.facts_of(self))
+        here = stands.facts_of(self, self._learner.stands.aside)
+        return stands.of(self.ledger, since=since, limits=limits or stands.WarningLimits(), here=here)
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
@@ -761,6 +762,8 @@ def _which(stands: Taught, of: str) -> Bandit:
     errors.one_of("of", of, ("bandit", "shadow"))
     if of == "bandit":
         return stands.bandit
+    if stands.aside is not None:
+        raise ValueError(f"{stands.aside.told}. {stands.aside.cure}")
     if stands.shadow is None:
         raise ValueError("this ledger has no shadow: Live(home, shadow=...)")
     return stands.shadow
