@@ -105,7 +105,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
     with happening(learner) as connection:
         now = ledgered(connection, learner)
         details: dict[str, Any] = {"bandit": False, "learnt again": False, "settings": {}, "before": {}}
-        data, budgets = None, other.pop(BUDGETS, None)
+        data, other_budgets, budgets = None, BUDGETS in other, other.pop(BUDGETS, None)
         if bandit is not None:
             settling.fits(bandit, learner, whose=settling.PASSED)
         if other or bandit is not None:
@@ -114,7 +114,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
                 data = fits(connection, learner, after)
                 details |= {"bandit": True, "learnt again": again} | _described(now.first, after, other)
         spent = keeping.settings(connection).get(turns.BUDGETS, {})
-        if budgets is not None and (new_budgets := turns.put(connection, budgets)) != spent:
+        if other_budgets and (new_budgets := turns.put(connection, {} if budgets is None else budgets)) != spent:
             details["settings"] |= {BUDGETS: new_budgets}
             details["before"] |= {BUDGETS: spent}
         if details["settings"]:

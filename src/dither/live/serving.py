@@ -95,7 +95,7 @@ class Live:
         finds them by their fields, and takes them
     probabilities : whether the probabilities of all arms are stored too
     budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
-        ledger keeps them; other ones replace them, for the next decision of each process
+        ledger keeps them; other ones replace them, for the next decision of each process. None: those of the ledger
     alarm : whether it is watched that rewards are what the bandit predicts (`drift.ResidualAlarm`: how; True: as it is
         by default). The ledger keeps it, for all processes, from the next batch on; False: nothing is watched any more
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
@@ -112,6 +112,7 @@ class Live:
     The process that gives a new ledger its bandit draws from the streams of that bandit; all others from fresh entropy.
 
     Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and bandit is None;
+    LookupError for a budget of an arm that is none of the catalogue, nor of the disjoint slots;
     FileNotFoundError where there is no ledger and bandit is None, and none is made; TypeError for a bandit that a file
     cannot hold; and what `log.Ledger` raises.
     """
@@ -442,8 +443,8 @@ class Live:
         """Let other settings hold for the decisions from now on, in all processes: an event of the ledger.
 
         new : what is left out stays as it is. Settings of the policy and of the model, by the names that the algorithm
-            has for them, such as c, sigma and discount; floor and monte_carlo; budgets, all of them; and the terms of
-            rewards: horizon, default, late and reward_range (`log.Ledger.change`)
+            has for them, such as c, sigma and discount; floor and monte_carlo; budgets, all of them (None: there are
+            none any more); and the terms of rewards: horizon, default, late and reward_range (`log.Ledger.change`)
         bandit : another bandit for the same X, in the place of single settings: any policy, any model
         features : other features, in the place of those that make X: a call of its own, without `new`. With `bandit`,
             one that has them; without, the settings of the bandit stay
@@ -464,7 +465,8 @@ class Live:
         A decision made after this returned knows of it, in this process and in all others. Those before keep what they
         were made with: `replay(row.learnt)` is the bandit of each row. Other terms alone are no batch.
 
-        Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
+        Raises TypeError for a setting that the bandit has not; LookupError for a budget of an arm that is none of the
+        catalogue, nor of the disjoint slots; ValueError for a bandit that does not take this X, or
         cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
         who = bandit_changes.author(author)

@@ -24,7 +24,7 @@ from dither.deciding.baseline import RoundSums, position
 from dither.deciding.budget import Budgets, checked, described, of_description
 from dither.deciding.decision import Choice
 from dither.deciding.request import Request
-from dither.live import beside, requests
+from dither.live import beside, budgeted_arms, requests
 from dither.live.deciding import Decider
 from dither.live.requests import Call
 from dither.log import Ledger, record, schema
@@ -55,9 +55,13 @@ def settle(ledger: Ledger, budgets: Mapping[Any, Any] | None) -> None:
 
 
 def put(connection: Any, budgets: Mapping[Any, Any]) -> dict[str, Any]:
-    """The budgets of a ledger from now on; -> how it keeps them."""
+    """The budgets of a ledger from now on; -> how it keeps them.
+
+    Raises LookupError for an arm that the ledger has not, where it knows all arms.
+    """
     new = described(checked(budgets))
     lessons.hold(connection)
+    budgeted_arms.check(connection, new)
     if new != keeping.settings(connection).get(BUDGETS, {}):
         keeping.put(connection, BUDGETS, new)
         lessons.changed(connection)
@@ -71,12 +75,17 @@ class Turns:
         """began : what the rounds of the bandit added up to as it began."""
         self.decider, self._began = decider, began
         self._ledger, self._home = ledger, ledger.database
+        self.budgets: Budgets = {}
+        self._unseen = budgeted_arms.UnseenArms(())
         self.look()
 
     def look(self) -> None:
         """Take the budgets that the ledger has by now."""
         with self._home.reading() as connection:
-            self.budgets: Budgets = of_description(keeping.settings(connection).get(BUDGETS, {}))
+            before, self.budgets = self.budgets, of_description(keeping.settings(connection).get(BUDGETS, {}))
+            if self.budgets != before:
+                come = budgeted_arms.known(connection) is None  # the arms are not known until they do
+                self._unseen = budgeted_arms.UnseenArms(self.budgets if come else ())
         self._limits = {
             arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
             for arm, several in self.budgets.items()
@@ -114,6 +123,8 @@ class Turns:
             return self.decider.choose(request), Spent()
         K = request.shape[-1]
         names = tuple(map(str, range(K))) if request.ids is None else request.ids
+        if (words := self._unseen.offered(names, request.size)) is not None:
+            self._home.troubles.add("budgets", words)
         costs = self._costs(call.costs, request)
         places = {one.place(now) for name in names for one in self._limits.get(name, ())}
         spent, changed = spending.spent(connection, self._home, places), Spent()
