@@ -82,14 +82,18 @@ def together(each: list[Shown]) -> ShownMany:
     return ShownMany(arms, p, kind, se, z, None, ids, places, each[0].fallback)
 
 
+def fell(row: entering.Stored) -> bool:
+    """Whether a decision of the table is a fallback, so that nothing was drawn and nothing spent."""
+    return json.loads(row.extra or "{}").get(beside.FALLBACK) is True
+
+
 def _shown(row: entering.Stored, call: Call, catalogue: Catalogue | None) -> Shown:
     """A decision of the table as it was answered."""
     extra = json.loads(row.extra or "{}")
     arm, place = _arm(row, call, catalogue, extra.get(beside.CATALOGUE))
     p = float("nan") if row.propensity is None else row.propensity
     kind: Any = row.propensity_kind
-    fallback = extra.get(beside.FALLBACK) is True
-    return Shown(arm, p, kind, row.propensity_se, row.z, None, row.id, place, fallback)
+    return Shown(arm, p, kind, row.propensity_se, row.z, None, row.id, place, fell(row))
 
 
 def _arm(row: entering.Stored, call: Call, catalogue: Catalogue | None, version: int | None) -> tuple[Any, int]:

@@ -170,7 +170,7 @@ class Live:
                 self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
                 agreed = opening.agreed(self.ledger, bandit, pace=pace, **also, **how)
             self._learner, self._keeper, self._decider, self._turns = opening.opened(self.ledger, agreed, **how)
-            self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
+            self._fallbacks = Fallbacks(self.ledger, self._decider, self._turns, fallback_rows, self._stored)
             self._anew()
         except BaseException:
             database.close()
@@ -403,6 +403,7 @@ class Live:
         it learnt the old one. So all that was learnt after it is learnt again. `replay(n)` of an earlier batch has the
         old reward.
         """
+        self._fallbacks.stored_first(id, "nothing of the correction is there. Send it again")
         answer = self.ledger.correct(id, r, part=part, time=time)
         if answer != "known":
             self._learner.attempt("learning", self.learn)
@@ -661,8 +662,9 @@ class Live:
         milliseconds, since it starts from the last snapshot. One that is older than the oldest snapshot takes a replay.
         What cannot be known is said in `unknown`.
 
-        Raises LookupError for an id that no decision has.
+        Raises LookupError for an id that no decision has; OSError for a fallback that waits while the store is away.
         """
+        self._fallbacks.stored_first(id, "it cannot be explained until then. Ask again")
         return explaining.explained(self.ledger, id, **self._learner.load)
 
     @property
