@@ -249,11 +249,24 @@ def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -
     return values
 
 
+def own(name: str, value: Any) -> Any:
+    """A value of a user's own column as it is kept: NaN, infinity and what is masked are missing, so None.
+
+    Raises ValueError for a dict, also in an array without axes.
+    """
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.tolist()
+    if isinstance(value, dict):
+        raise _odd(name, value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _odd(name: str, value: Any) -> ValueError:
+    return ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
+
+
 def _json(extra: dict[str, Any]) -> str:
-    for name, value in extra.items():
-        if isinstance(value, dict):
-            raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
-    text = _dumped(extra)
+    text = _dumped({name: own(name, value) for name, value in extra.items()})
     if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one, which can never be written
         try:
             json.dumps(json.loads(text), ensure_ascii=False).encode()
@@ -264,10 +277,14 @@ def _json(extra: dict[str, Any]) -> str:
 
 def _dumped(extra: dict[str, Any]) -> str:
     try:
-        return json.dumps(extra, default=as_json, allow_nan=False)
-    except ValueError:  # NaN, which JSON has not: missing
-        odd = [name for name, value in extra.items() if isinstance(value, float) and not math.isfinite(value)]
-        return json.dumps(extra | dict.fromkeys(odd), default=as_json)
+        return json.dumps(extra, default=as_json)
+    except ValueError:
+        for name, value in extra.items():
+            try:
+                json.dumps(value, default=as_json)
+            except ValueError:
+                raise _odd(name, value) from None
+        raise
 
 
 def as_json(value: Any) -> Any:
