@@ -376,7 +376,9 @@ def test_what_is_missing_is_kept_as_missing_and_erases_nobody(home):
         made.record(decision(), X=features(i), id=str(i), extra={"u": value})
     assert made.read().frame["u"].to_list() == [None] * len(MISSING) + [7.0, 0.5, None]
     for value in [*MISSING, None]:
-        with pytest.raises(ValueError, match=r"(?s)u=.* would erase all decisions without a value of 'u'.*erase their ids"):
+        with pytest.raises(
+            ValueError, match=r"(?s)u=.* would erase all decisions without a value of 'u'.*erase their ids"
+        ):
             made.erase(u=value)
     assert made.erase(u=np.array(7)) == 1
     assert made.erase(u="inf") == 0

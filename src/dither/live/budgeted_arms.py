@@ -14,7 +14,7 @@ PATIENCE = 100  # decisions of a process, after which it is told which arms of b
 CURE = "live.change(budgets={...}) has other ones"
 
 
-def known(connection: Any) -> list[str] | None:
+def every_arm(connection: Any) -> list[str] | None:
     """The ids that a decision of the ledger may have on offer; None: they are not known until they come."""
     if encodings.CATALOGUE in keeping.settings(connection):
         return arm_events.ids(connection) or None
@@ -23,7 +23,7 @@ def known(connection: Any) -> list[str] | None:
 
 def check(connection: Any, ids: Iterable[str]) -> None:
     """Raise LookupError where an arm of a budget is none of those that are known."""
-    names = known(connection)
+    names = every_arm(connection)
     for id in ids:
         if names is not None and id not in names:
             raise LookupError(

@@ -208,8 +208,8 @@ def facts_of(live: Any, aside: ShadowAside | None) -> ProcessFacts:
     bandit, catalogue = live.bandit, live.catalogue
     features = bandit.features if catalogue is None else catalogue.features
     unknown = {} if features is None else features.unknown
-    known = tuple(live.troubles), live.refused, unknown, live.batch, live.learns, tuple(live.alarms)
-    return ProcessFacts(*known, None if aside is None else f"{aside.told}. {aside.cure}")
+    why, alarmed = None if aside is None else f"{aside.told}. {aside.cure}", tuple(live.alarms)
+    return ProcessFacts(tuple(live.troubles), live.refused, unknown, live.batch, live.learns, alarmed, why)
 
 
 def _warnings(seen: Status) -> Any:

@@ -84,7 +84,7 @@ class Turns:
         with self._home.reading() as connection:
             before, self.budgets = self.budgets, of_description(keeping.settings(connection).get(BUDGETS, {}))
             if self.budgets != before:
-                come = budgeted_arms.known(connection) is None  # the arms are not known until they do
+                come = budgeted_arms.every_arm(connection) is None  # the arms are not known until they do
                 self._unseen = budgeted_arms.UnseenArms(self.budgets if come else ())
         self._limits = {
             arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)

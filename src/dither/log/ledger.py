@@ -407,7 +407,7 @@ class Ledger:
         by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
         if by in schema.COLUMNS and ids is None:
             raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
-        if ids is None and record.own(by, sought) is None:  # NaN and infinity are kept so too
+        if ids is None and record.as_kept(by, sought) is None:  # NaN and infinity are kept so too
             raise ValueError(
                 f"{by}={sought!r} would erase all decisions without a value of {by!r}, as NaN, infinity and what is "
                 f"masked are kept as missing: erase their ids"

@@ -249,7 +249,7 @@ def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -
     return values
 
 
-def own(name: str, value: Any) -> Any:
+def as_kept(name: str, value: Any) -> Any:
     """A value of a user's own column as it is kept: NaN, infinity and what is masked are missing, so None.
 
     Raises ValueError for a dict, also in an array without axes.
@@ -266,7 +266,7 @@ def _odd(name: str, value: Any) -> ValueError:
 
 
 def _json(extra: dict[str, Any]) -> str:
-    text = _dumped({name: own(name, value) for name, value in extra.items()})
+    text = _dumped({name: as_kept(name, value) for name, value in extra.items()})
     if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one, which can never be written
         try:
             json.dumps(json.loads(text), ensure_ascii=False).encode()
