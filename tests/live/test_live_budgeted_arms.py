@@ -5,6 +5,7 @@ import pytest
 
 import dither
 from dither import Budget
+from dither.live import budgeted_arms
 
 X = np.eye(3)
 ARMS = ["a17", "b23", "c5"]
@@ -52,19 +53,20 @@ def test_an_arm_that_is_none_of_the_slots_is_refused():
 
 
 @pytest.mark.parametrize(("id", "near"), [("a71", "Did you mean 'a17'?"), ("zzz", "There are 'a17', 'b23' and 'c5'.")])
-def test_an_arm_that_never_comes_is_told_once(id, near):
+def test_an_arm_that_never_comes_is_told_once(monkeypatch, id, near):
+    monkeypatch.setattr(budgeted_arms, "PATIENCE", 10)
     live = dither.Live(None, bandit=begin(), budgets={id: Budget(1), "b23": Budget(1, None)})
-    for decisions, many in ((49, None), (50, None), (1, 1), (100, 1)):
+    for decisions, many in ((4, None), (5, None), (1, 1), (10, 1)):
         live.choose(np.stack([X] * decisions), ARMS)
         words = [one.words for one in live.troubles if one.what == "budgets"]
         assert len(words) == (many or 0)
-    assert words[0].startswith(f"this process has decided 100 times, and of its budgets {id!r} was on offer in none")
+    assert words[0].startswith(f"this process has decided 10 times, and of its budgets {id!r} was on offer in none")
     assert near in words[0]
     assert "live.change(budgets=" in words[0]
     assert len(live.status().warnings) == 1
     live.change(budgets={id: Budget(2)})
     for _ in range(2):
-        live.choose(np.stack([X] * 99), ARMS)
+        live.choose(np.stack([X] * 9), ARMS)
     assert len(live.troubles) == 2
     # seen red: counted by calls; told by each decision; told of b23, which was on offer
 
