@@ -383,3 +383,32 @@ def test_what_is_missing_is_kept_as_missing_and_erases_nobody(home):
     assert made.erase(u=np.array(7)) == 1
     assert made.erase(u="inf") == 0
     # seen red: 0 decisions, as if nobody had such a value; an array of NaN kept as NaN
+
+
+def test_a_masked_reward_is_no_reward(home):
+    made = log.Ledger(home)
+    for id in ("a", "b"):
+        made.record(decision(), X=features(0), id=id)
+    for ids, r in (
+        ("a", np.ma.masked),
+        ("a", np.ma.masked_array(7.0, mask=True)),
+        (["b", "a"], np.ma.masked_array([1.0, 2.0], mask=[0, 1])),
+    ):
+        with pytest.raises(ValueError, match=r"(?s)reward must be a finite number, got .* for decision 'a'"):
+            made.reward(ids, r)
+    assert made.read().frame["reward"].to_list() == [None, None]
+    assert made.reward("a", np.array(1.0)) == "counted"
+    # seen red: counted as 0, or as what is behind the mask
+
+
+@pytest.mark.parametrize("budgets", [None, {"a": dither.Budget(9)}])
+def test_an_array_without_axes_is_neither_an_id_nor_many(budgets):
+    one = live(budgets=budgets)
+    for ids in (np.array(7), np.array("a"), np.ma.masked):
+        for context in (X, np.stack([X, X])):
+            with pytest.raises(ValueError, match="id must be a text or a number, got"):
+                one.choose(context, ["a", "b", "c"], id=ids, body="x")
+    with pytest.raises(ValueError, match="minimum of arm 'b' is masked: fill it in first"):
+        one.choose(X, ["a", "b", "c"], minimum={"a": 0.1, "b": np.ma.masked})
+    assert len(one.ledger) == 0
+    # seen red: TypeError of an iteration over a 0-d array; a warning, and then that NaN is no probability

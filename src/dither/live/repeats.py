@@ -20,7 +20,7 @@ from dither.live.requests import Call
 from dither.live.shown import Shown, ShownMany
 from dither.log import Ledger
 from dither.log.database import entering
-from dither.log.reward_rules import id_text
+from dither.log.reward_rules import id_text, several
 
 DIGEST = 16  # bytes
 
@@ -42,7 +42,7 @@ def ids_of(call: Call) -> list[str]:
     """The ids that a call gives to its decisions."""
     if call.id is None:
         return []
-    return [id_text(one) for one in (call.id if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id])]
+    return [id_text(one) for one in (call.id if several(call.id) else [call.id])]
 
 
 def other(id: str) -> OtherRequest:
@@ -69,7 +69,7 @@ def answer(ledger: Ledger, catalogue: Catalogue | None, call: Call, refusal: Exc
             return other(id if id in there else next(iter(there)))
     ledger.database.durable()
     each = [_shown(there[id], call, catalogue) for id in ids]
-    return together(each) if isinstance(call.id, (list, tuple, np.ndarray)) else each[0]
+    return together(each) if several(call.id) else each[0]
 
 
 def together(each: list[Shown]) -> ShownMany:

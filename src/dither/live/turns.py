@@ -24,7 +24,7 @@ from dither.deciding.baseline import RoundSums, position
 from dither.deciding.budget import Budgets, checked, described, of_description
 from dither.deciding.decision import Choice
 from dither.deciding.request import Request
-from dither.live import beside, budgeted_arms, requests
+from dither.live import beside, budgeted_arms, repeats, requests
 from dither.live.deciding import Decider
 from dither.live.requests import Call
 from dither.log import Ledger, record, schema
@@ -114,8 +114,7 @@ class Turns:
                 spending.put_rounds(connection, home, erased, _array(sums))
             return entry
 
-        ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
-        return Deciding(decided, [str(one) for one in ids])
+        return Deciding(decided, repeats.ids_of(call))
 
     def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
         """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""

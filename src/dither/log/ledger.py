@@ -277,7 +277,7 @@ class Ledger:
 
         self._names(part)
         at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        if isinstance(id, str) or not (isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0):
+        if isinstance(id, str) or not reward_rules.several(id):
             text = id_text(id)
             return committing.Rewarding([rewarding.Sent(text, reward_rules.finite(r, text), part, at)]), False
         if np.ndim(r) != 1:

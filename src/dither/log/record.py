@@ -22,7 +22,7 @@ from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.log import schema
 from dither.log.check import ROUNDING
-from dither.log.reward_rules import id_text
+from dither.log.reward_rules import id_text, several
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Span: TypeAlias = tuple[int | None, int | None]  # microseconds since 1970: from, and before; None: without end
@@ -413,7 +413,7 @@ def _texts(id: Any, single: bool, B: int) -> list[str]:
     """The ids given, or new ones."""
     if id is None:
         return [new_id() for _ in range(B)]
-    ids = list(id) if not single and isinstance(id, (list, tuple, np.ndarray)) else [id]
+    ids = list(id) if not single and several(id) else [id]
     texts = [id_text(one) for one in ids]
     if len(texts) != B or "" in texts:
         raise ValueError(f"id must be {'a text' if single else f'{B} texts'} that is not empty, got {id!r}")
