@@ -112,6 +112,8 @@ def by_place(numbers: Any, request: Request, *, what: str, default: float, catal
     place = {name: i for i, name in enumerate(map(str, range(K)) if request.ids is None else request.ids)}
     array = np.full(K, default)
     for id, number in numbers.items():
+        if np.ma.is_masked(number):
+            raise ValueError(f"{what} of arm {id!r} is masked: fill it in first, or leave the arm out")
         at = place.get(spelt(id, place))
         if at is not None:
             array[at] = number

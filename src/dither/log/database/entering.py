@@ -4,6 +4,7 @@ A decision is made outside the transaction that stores it, from what this proces
 statement that stores it returns the marks of the ledger, so the comparison costs no statement more.
 """
 
+import json
 import operator
 from typing import Any, NamedTuple
 
@@ -109,6 +110,11 @@ class Stored(NamedTuple):
     extra: str | None  # JSON
     slot: int | None
     digest: bytes | None  # null too where the data was erased
+
+    @property
+    def shown(self) -> str:
+        """The arm that was shown, by its id; its position where the arms have none."""
+        return str(self.arm) if self.arms is None else str(json.loads(self.arms)[self.arm])
 
 
 def stored(connection: sa.Connection, ids: list[str]) -> dict[str, Stored]:
