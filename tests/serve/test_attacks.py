@@ -157,8 +157,8 @@ def test_other_methods(client, method):
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_ids_in_a_path(client, id):
-    response = client.get(f"/explain/{id}")
+def test_ids_in_an_address(client, id):
+    response = client.get(f"/explain?id={id}")
     assert response.status_code in (404, 422)
     assert "set-cookie" not in response.headers
     assert response.headers["x-content-type-options"] == "nosniff"

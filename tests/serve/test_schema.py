@@ -33,8 +33,8 @@ def of_X():
 
 
 LIVES = {"catalogue": of_catalogue, "X": of_X}
-SENT = ["/decide", "/decide/many", "/reward", "/reward/many"]
-ASKED = ["/explain/{id}", "/health", "/ready", "/metrics", "/status"]
+SENT = ["/decide", "/decide/many", "/reward", "/reward/many", "/correct", "/erase"]
+ASKED = ["/explain", "/events", "/health", "/ready", "/metrics", "/status"]
 
 
 @pytest.fixture(scope="module", params=LIVES)

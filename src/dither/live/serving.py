@@ -402,6 +402,7 @@ class Live:
         it learnt the old one. So all that was learnt after it is learnt again. `replay(n)` of an earlier batch has the
         old reward.
         """
+        self._fallbacks.store()
         answer = self.ledger.correct(id, r, part=part, time=time)
         if answer != "known":
             self._learner.attempt("learning", self.learn)

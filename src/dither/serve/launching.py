@@ -31,6 +31,7 @@ class Opening:
     expire: float | None = None  # seconds between two calls of `Live.expire`; None: nobody calls it here
     arms: int = 1000
     requests: int = 1000
+    may_erase: bool = False
     body: int = guard.Limits.body
     seconds: float = guard.Limits.seconds
     at_once: int = guard.Limits.at_once
@@ -77,8 +78,8 @@ def _app(live: Live, opening: Opening) -> FastAPI:
             await run_in_threadpool(live.close)
 
     limits = guard.Limits(opening.body, opening.seconds, opening.at_once)
-    more: dict[str, Any] = {"arms": opening.arms, "requests": opening.requests, "lifespan": lifespan}
-    return service.app(live, hosts=opening.hosts, limits=limits, **more)
+    more: dict[str, Any] = {"arms": opening.arms, "requests": opening.requests, "may_erase": opening.may_erase}
+    return service.app(live, hosts=opening.hosts, limits=limits, lifespan=lifespan, **more)
 
 
 async def _expired(live: Live, seconds: float) -> None:
