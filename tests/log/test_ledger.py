@@ -465,7 +465,7 @@ def test_what_is_erased_is_gone_from_the_file(tmp_path):
 def test_a_number_and_its_text_are_one_value_to_erase(home, value, found):
     """A person with the number 7 may have been stored as text.
 
-    Seen red with values that were compared as JSON, and with a text of brackets, which Python reads until its stack ends.
+    Seen red with values that were compared as JSON, and with a text of brackets, which ended the stack of Python.
     """
     made = log.Ledger(home)
     for i, own in enumerate([1, 1.0, True, "1"]):

@@ -102,6 +102,7 @@ def test_workers_open_what_they_are_told(home, dither, monkeypatch):
     ((asked, settings),) = ran
     assert asked == (launching.FACTORY,)
     assert (settings["workers"], settings["port"], settings["proxy_headers"]) == (2, 8700, False)
+    assert settings["timeout_worker_healthcheck"] >= 60  # seen: a worker killed with twenty requests, on a busy machine
     assert json.loads(os.environ[launching.NAME])["arms"] == 7
     app = launching.application()
 

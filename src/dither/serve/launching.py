@@ -18,6 +18,9 @@ from dither.serve import guard, listening, secret, service
 NAME = "DITHER_SERVE"  # the variable by which a worker knows what it opens; it may hold a password, as the token's does
 FACTORY = "dither.serve.launching:application"
 GRACE = 30  # seconds in which running requests end, once the service is told to stop
+SILENT = (
+    60  # seconds after which a worker that says nothing is ended, with its requests; uvicorn's 5 pass on a busy machine
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +59,7 @@ def run(opening: Opening, *, host: str, port: int, workers: int, ready: Callable
         _app(live, opening)
     os.environ[NAME] = json.dumps(dataclasses.asdict(opening))
     how: dict[str, Any] = {"factory": True, "timeout_keep_alive": 30, "timeout_graceful_shutdown": GRACE}
+    how |= {"timeout_worker_healthcheck": SILENT}
     listening.run(FACTORY, host=host, port=port, ready=ready, extra="serve", workers=workers, **how)
 
 
