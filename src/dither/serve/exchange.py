@@ -200,7 +200,7 @@ class Erased(BaseModel):
     erased: int
 
 
-class Event(BaseModel):
+class BanditChange(BaseModel):
     """What has changed the bandit."""
 
     number: int = Field(description="Of the event, from 1 on")
@@ -211,10 +211,10 @@ class Event(BaseModel):
     details: dict[str, Any]
 
 
-class Events(BaseModel):
+class BanditChanges(BaseModel):
     """All events, in order."""
 
-    events: list[Event]
+    events: list[BanditChange]
 
 
 class ProblemDetails(BaseModel):

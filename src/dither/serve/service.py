@@ -16,6 +16,7 @@ from dither.serve import guard, measures
 from dither.serve.amending import Amending
 from dither.serve.calls import Calls
 from dither.serve.exchange import (
+    BanditChanges,
     Correct,
     Corrected,
     Decide,
@@ -24,7 +25,6 @@ from dither.serve.exchange import (
     DecideMany,
     Erase,
     Erased,
-    Events,
     Health,
     Id,
     ProblemDetails,
@@ -152,7 +152,7 @@ def _amended(service: FastAPI, amending: Amending) -> None:
         """
         return await amending.erase(body)
 
-    @service.get("/events", response_model=Events, responses=_responses(READS))
+    @service.get("/events", response_model=BanditChanges, responses=_responses(READS))
     async def events() -> Any:
         """What has changed the bandit, in order: settings, promotions, rollbacks. They are made by its operator."""
         return await _written(amending.events())
