@@ -241,8 +241,10 @@ def test_limits_are_those_of_the_app(live):
 def test_the_token(live, monkeypatch):
     monkeypatch.setenv("DITHER_TOKEN", "x" * 20)
     client = Client(serve.app(live, hosts=["bandit.example"]), "https://bandit.example", at=("192.0.2.7", 1))
-    for path in ("/status", "/metrics", "/openapi.json", "/explain?id=v", "/nowhere"):
+    for path in ("/status", "/metrics", "/openapi.json", "/explain?id=v", "/events", "/nowhere"):
         assert client.get(path).status_code == 401
+    for path, body in (("/correct", {"id": "v", "reward": 1}), ("/erase", {"ids": ["v"]})):
+        assert client.post(path, json=body).status_code == 401
     assert client.post("/decide", json={"context": {"country": "AT"}}).status_code == 401
     assert len(live.ledger) == 0
     assert client.get("/health").status_code == client.get("/ready").status_code == 200
