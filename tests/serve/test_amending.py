@@ -71,14 +71,13 @@ def said(response, status):
 def test_an_id_may_be_any_text(live, client):
     """What `/decide` takes, all else takes: nothing is read out of a path, where some texts have a meaning."""
     decided(client, *ODD)
-    for id in ODD:
-        why = client.get("/explain", params={"id": id})
-        assert (why.status_code, why.json().get("id")) == (200, id)
-        assert client.post("/reward", json={"id": id, "reward": 1}).json() == {"answer": "counted"}
+    reasons = client.together([("GET", "/explain", {"params": {"id": id}}) for id in ODD])
+    assert [(one.status_code, one.json().get("id")) for one in reasons] == [(200, id) for id in ODD]
+    for path, reward in (("/reward", 1.0), ("/correct", 0.0)):
+        answers = client.together([("POST", path, {"json": {"id": id, "reward": reward}}) for id in ODD])
+        assert [one.json() for one in answers] == [{"answer": "counted"}] * len(ODD)
     answers = client.post("/reward/many", json={"ids": ODD, "rewards": [1.0] * len(ODD)}).json()["answers"]
     assert answers == ["known"] * len(ODD)
-    for id in ODD:
-        assert client.post("/correct", json={"id": id, "reward": 0}).json() == {"answer": "counted"}
     assert live.read().r.tolist() == [0.0] * len(ODD)
     assert client.post("/erase", json={"ids": ODD}).json() == {"erased": len(ODD)}
     # seen red: the id as the path of `/explain/{id:path}`, which takes no new line and no ".."
