@@ -1,14 +1,17 @@
 """A ledger over HTTP: what is decided, rewarded and said is what `Live` decides, takes and says."""
 
+import asyncio
 import json
 import math
+import threading
 
+import httpx
 import numpy as np
 import pytest
 from fastapi import FastAPI
 
 import dither
-from asking import Client
+from asking import HERE, Client
 from dither import serve
 from dither.log.database import home as homes
 
@@ -218,6 +221,35 @@ def test_it_says_how_it_goes(live, client):
     fresh = Client(serve.app(live))
     assert fresh.get("/ready").headers["retry-after"] == "1"
     assert "is closed" in said(fresh.post("/decide", json={"context": {"country": "AT"}}), 422)
+
+
+def test_long_calls_do_not_make_it_unready(live, monkeypatch):
+    """Whoever balances loads would take a process away that only has much to explain."""
+    app, door, inside = serve.app(live), threading.Event(), []
+
+    def slow(id):
+        inside.append(id)
+        door.wait(60)
+        raise LookupError(f"no decision {id!r}")
+
+    monkeypatch.setattr(live, "explain", slow)
+
+    async def scene():
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=HERE)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            long = [asyncio.create_task(client.get("/explain?id=v")) for _ in range(60)]
+            while len(inside) < 40:  # all of the threads
+                await asyncio.sleep(0.001)
+            try:
+                ready = await asyncio.wait_for(client.get("/ready"), 20)
+                decided = await asyncio.wait_for(client.post("/decide", json={"context": {"country": "AT"}}), 20)
+            finally:
+                door.set()
+                await asyncio.gather(*long)
+            return ready.status_code, decided.status_code
+
+    assert asyncio.run(scene()) == (200, 200)
+    # seen red: the look at the ledger in the threads of Starlette
 
 
 def test_limits_are_those_of_the_app(live):
