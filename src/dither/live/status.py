@@ -284,7 +284,7 @@ def _row(row: ArmDay, *, arms: bool) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """As JSON has it."""
     if isinstance(value, BanditEvent):
-        return _plain(value._asdict())
+        return _plain(value.to_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
     if isinstance(value, Mapping):
