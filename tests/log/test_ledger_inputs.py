@@ -1,6 +1,7 @@
 """What is given to a ledger by mistake: it is refused at the door, in one line, and spoils nothing for others."""
 
 import json
+import math
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -98,6 +99,9 @@ def test_a_horizon_beyond_the_calendar_ends_with_it(home):
         ({"u": ["a", "\udfff"]}, "surrogate"),
         ({"u": {}}, "extra must hold"),
         ({"u": b"x"}, "extra must hold"),
+        ({"t": 1, "u": [b"x"]}, r"extra must hold .* got u=\[b'x'\]"),
+        ({"t": 1, "u": np.array({"a": 1}, dtype=object)}, "got u={'a': 1}"),
+        ({"t": 1, "u": np.array(1 + 2j)}, r"got u=\(1\+2j\)"),
     ],
 )
 def test_columns_that_no_log_could_be_read_with_are_refused(home, tmp_path, extra, words):
@@ -360,3 +364,51 @@ def test_a_part_is_a_text_that_every_home_can_hold(home, part):
 def test_parts_are_a_list():
     with pytest.raises(ValueError, match="parts must be different texts"):
         log.Ledger(None, parts=5)
+
+
+MISSING = [math.nan, math.inf, -math.inf, np.float64("inf"), np.float32("nan"), np.array(math.nan), np.ma.masked]
+MISSING += [np.ma.masked_array(7, mask=True)]
+
+
+def test_what_is_missing_is_kept_as_missing_and_erases_nobody(home):
+    made = log.Ledger(home)
+    for i, value in enumerate([*MISSING, np.array(7), np.float32(0.5), None]):
+        made.record(decision(), X=features(i), id=str(i), extra={"u": value})
+    assert made.read().frame["u"].to_list() == [None] * len(MISSING) + [7.0, 0.5, None]
+    for value in [*MISSING, None]:
+        with pytest.raises(
+            ValueError, match=r"(?s)u=.* would erase all decisions without a value of 'u'.*erase their ids"
+        ):
+            made.erase(u=value)
+    assert made.erase(u=np.array(7)) == 1
+    assert made.erase(u="inf") == 0
+    # seen red: 0 decisions, as if nobody had such a value; an array of NaN kept as NaN
+
+
+def test_a_masked_reward_is_no_reward(home):
+    made = log.Ledger(home)
+    for id in ("a", "b"):
+        made.record(decision(), X=features(0), id=id)
+    for ids, r in (
+        ("a", np.ma.masked),
+        ("a", np.ma.masked_array(7.0, mask=True)),
+        (["b", "a"], np.ma.masked_array([1.0, 2.0], mask=[0, 1])),
+    ):
+        with pytest.raises(ValueError, match=r"(?s)reward must be a finite number, got .* for decision 'a'"):
+            made.reward(ids, r)
+    assert made.read().frame["reward"].to_list() == [None, None]
+    assert made.reward("a", np.array(1.0)) == "counted"
+    # seen red: counted as 0, or as what is behind the mask
+
+
+@pytest.mark.parametrize("budgets", [None, {"a": dither.Budget(9)}])
+def test_an_array_without_axes_is_neither_an_id_nor_many(budgets):
+    one = live(budgets=budgets)
+    for ids in (np.array(7), np.array("a"), np.ma.masked):
+        for context in (X, np.stack([X, X])):
+            with pytest.raises(ValueError, match="id must be a text or a number, got"):
+                one.choose(context, ["a", "b", "c"], id=ids, body="x")
+    with pytest.raises(ValueError, match="minimum of arm 'b' is masked: fill it in first"):
+        one.choose(X, ["a", "b", "c"], minimum={"a": 0.1, "b": np.ma.masked})
+    assert len(one.ledger) == 0
+    # seen red: TypeError of an iteration over a 0-d array; a warning, and then that NaN is no probability

@@ -344,7 +344,10 @@ def test_postgres_is_shown_without_its_password(postgres):
         assert answer.status_code == 200
         assert "p@s" not in answer.text
         assert "p%40s" not in answer.text
+    for id in ("%00", "nobody", "x" * 9000):
+        assert page.get(f"/decisions?id={id}").status_code == 200
     assert "290" in Parsed(page.get("/").text).text
+    # seen red: an id that PostgreSQL cannot hold, looked for there
 
 
 def test_a_ledger_that_is_gone_is_said(tmp_path):

@@ -9,7 +9,8 @@ sees these numbers, and the mark of the batch that was learnt last (`log.databas
 a change, nor that the ledger is another one than a moment ago. Then it learns that one anew.
 
 A model that raises, a snapshot that cannot be written or read: such a fault is one of `Live.troubles`, tried again with
-growing pauses. What was learnt stays at the last good batch, and decisions go on from there.
+growing pauses. What was learnt stays at the last good batch, and decisions go on from there. A shadow that raises is no
+such fault: the bandit goes on without it.
 """
 
 import functools
@@ -27,7 +28,7 @@ from dither.base import errors
 from dither.features.column_sizes import ColumnSizes, ColumnSizeWarning
 from dither.live import alarms, course
 from dither.live.course import BEGAN, Course
-from dither.live.taught import LearningError, Taught, shadow_of
+from dither.live.taught import LearningError, ShadowAside, Taught, shadow_of
 from dither.log import Ledger
 from dither.log.database import days, keeping, ledger_events, lessons
 from dither.log.database.ledger_events import BanditEvent
@@ -79,7 +80,7 @@ class Learner:
     def _begin(self) -> None:
         self.lock = threading.RLock()
         with self.ledger.database.reading() as connection:
-            self.stands, self._changes = Taught(connection, self.load), _NOTHING
+            self.stands, self._changes = Taught(connection, self.load, self._tell_of_shadow), _NOTHING
             self._origin = _digest(self.stands.first)  # of what the ledger began with
             way = course.at(ledger_events.every(connection), lessons.last(connection))
             if way.features:  # whoever opens the ledger passes a bandit and a catalogue with those of now
@@ -425,6 +426,10 @@ class Learner:
         words = f"the ledger has another batch {batch} than was learnt, or none: what it has now is learnt anew"
         self.ledger.database.troubles.add("ledger", words)
 
+    def _tell_of_shadow(self, aside: ShadowAside, reason: Exception) -> None:
+        words = f"{aside.told}. The bandit goes on without it, and decisions are logged without `judged`"
+        self.ledger.database.troubles.add("shadow", f"{words}. {aside.cure}", reason)
+
     def _snapshot(
         self,
         connection: Any,
@@ -496,7 +501,7 @@ class Learner:
         self._back_to(connection, batch, events)
         try:
             self._up_to(connection, batch, events)
-        except LearningError:  # of the shadow, or there is no memory: then from the snapshot itself
+        except LearningError:  # such as where there is no memory: then from the snapshot itself
             self._back_to(connection, batch, events)
 
     def _back_to(self, connection: Any, batch: int, events: Sequence[BanditEvent], way: Course | None = None) -> None:

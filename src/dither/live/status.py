@@ -16,6 +16,7 @@ from dither.deciding.budget import of_description
 from dither.live import alarms, metrics, status_words
 from dither.live.alarms import LiveAlarm
 from dither.live.course import BEGAN
+from dither.live.taught import ShadowAside
 from dither.live.turns import BUDGETS, Limit
 from dither.log import ArmDay, ArmDays, Ledger, record
 from dither.log.database import days, ledger_events, spending, standing
@@ -61,6 +62,7 @@ class ProcessFacts:
     batch: int = 0  # the last that it has learnt
     learns: bool = False  # whether it holds the lease
     alarms: tuple[LiveAlarm, ...] = ()
+    aside: str | None = None  # why its shadow is set aside; None: it is not, or there is none
 
 
 @dataclass(frozen=True)
@@ -201,12 +203,13 @@ def of(
     )
 
 
-def facts_of(live: Any) -> ProcessFacts:
-    """What the process of a `Live` knows."""
+def facts_of(live: Any, aside: ShadowAside | None) -> ProcessFacts:
+    """What the process of a `Live` knows. aside : its shadow, where that is set aside"""
     bandit, catalogue = live.bandit, live.catalogue
     features = bandit.features if catalogue is None else catalogue.features
     unknown = {} if features is None else features.unknown
-    return ProcessFacts(tuple(live.troubles), live.refused, unknown, live.batch, live.learns, tuple(live.alarms))
+    why, alarmed = None if aside is None else f"{aside.told}. {aside.cure}", tuple(live.alarms)
+    return ProcessFacts(tuple(live.troubles), live.refused, unknown, live.batch, live.learns, alarmed, why)
 
 
 def _warnings(seen: Status) -> Any:
@@ -234,8 +237,11 @@ def _warnings(seen: Status) -> Any:
         if (seen.now - alarm.time).total_seconds() <= seen.limits.recent:
             yield str(alarm)
     if seen.here is not None:
-        for what in dict.fromkeys(one.what for one in seen.here.troubles):
-            last = [one for one in seen.here.troubles if one.what == what][-1]
+        if seen.here.aside is not None:
+            yield seen.here.aside
+        others = [one for one in seen.here.troubles if one.what != "shadow"]
+        for what in dict.fromkeys(one.what for one in others):
+            last = [one for one in others if one.what == what][-1]
             yield f"trouble with {what} at {last.time:%Y-%m-%d %H:%M} UTC: {last.words}"
 
 
@@ -278,7 +284,7 @@ def _row(row: ArmDay, *, arms: bool) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """As JSON has it."""
     if isinstance(value, BanditEvent):
-        return _plain(value._asdict())
+        return _plain(value.to_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -174,7 +174,7 @@ def _take(ledger: Any, connection: Any, folder: Path, *, judged: bool) -> int:
             if row.get("catalogue") is None:  # else its arms are those of a catalogue that this ledger has not
                 raw.append((row["id"], raw_records.of_texts(*texts)))
             values.append(entering.IN_ORDER(record.stored(row, lesson=lesson)))
-        ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
+        entering.enter(connection, ledger.database, values)
         record_rows.put(connection, ledger.database, [(id, data) for id, data in raw if data is not None])
     if gone:
         entering.erased(connection, ledger.database, gone)

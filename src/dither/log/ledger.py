@@ -277,7 +277,7 @@ class Ledger:
 
         self._names(part)
         at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        if isinstance(id, str) or not (isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0):
+        if isinstance(id, str) or not reward_rules.several(id):
             text = id_text(id)
             return committing.Rewarding([rewarding.Sent(text, reward_rules.finite(r, text), part, at)]), False
         if np.ndim(r) != 1:
@@ -393,9 +393,9 @@ class Ledger:
         Id, time, arm and propensity stay. That so many decisions were erased is recorded, and whose is not. Decisions
         of a person without any such column cannot be found.
 
-        Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None,
-        which would be all those without a value; LookupError where decisions have columns of your own, and none has
-        this one.
+        Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None, NaN
+        and infinity, which would be all those without a value; LookupError where decisions have columns of your own,
+        and none has this one.
         """
         from dither.log.database import erasing
 
@@ -407,8 +407,11 @@ class Ledger:
         by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
         if by in schema.COLUMNS and ids is None:
             raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
-        if sought is None:
-            raise ValueError(f"{by}=None would erase all decisions without a value of {by!r}: erase their ids")
+        if ids is None and record.as_kept(by, sought) is None:  # NaN and infinity are kept so too
+            raise ValueError(
+                f"{by}={sought!r} would erase all decisions without a value of {by!r}, as NaN, infinity and what is "
+                f"masked are kept as missing: erase their ids"
+            )
         with self.turn:
             with self.database.writing() as connection:
                 erased = erasing.erase(connection, self.database, by, sought if ids is not None else [sought])

@@ -62,6 +62,11 @@ def id_text(id: Any) -> str:
     return inputs.storable(id if isinstance(id, str) else str(id))
 
 
+def several(ids: Any) -> bool:
+    """Whether it is ids of several decisions: a list, or an array with an axis."""
+    return isinstance(ids, (list, tuple)) or (isinstance(ids, np.ndarray) and ids.ndim > 0)
+
+
 def finite(r: Any, id: Any = None) -> float:
     """The reward as a float. Raises ValueError for a reward that is not a finite number.
 
@@ -69,7 +74,8 @@ def finite(r: Any, id: Any = None) -> float:
     """
     if type(r) is float and math.isfinite(r):  # the usual case
         return r
-    r = r.item() if getattr(r, "ndim", None) == 0 else r  # a scalar of NumPy, or an array without axes
+    if getattr(r, "ndim", None) == 0 and not np.ma.is_masked(r):  # a scalar of NumPy, or an array without axes
+        r = r.item()  # of what is masked it would be some number
     try:
         number = float(r) if isinstance(r, numbers.Real) else math.nan
     except OverflowError:  # of a whole number

@@ -21,7 +21,7 @@ class Trouble:
     """One thing that failed."""
 
     time: datetime  # UTC
-    what: str  # "learning", "snapshot", "sums", "ledger", "looking", "fallback" or "erasing"
+    what: str  # "learning", "shadow", "snapshot", "sums", "ledger", "looking", "budgets", "fallback" or "erasing"
     words: str  # a sentence: what failed and why, and what happens next
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dither.base.visible import visible
-from dither.log import ArmDay, ArmDays
+from dither.log import ArmDay, ArmDays, reward_rules
 from dither.log.database import fetching
 from dither.watch import charts, happened, latest, query, shadowing
 from dither.watch.desk import Busy
@@ -87,6 +87,10 @@ def decisions(watched: WatchedLedger, asked: Query) -> Content:
 
 def number_of(watched: WatchedLedger, id: str) -> int | None:
     """The number of the decision with this id; None: there is none."""
+    try:
+        id = reward_rules.id_text(id)
+    except ValueError:  # no decision has such an id, and PostgreSQL refuses to look for it
+        return None
     with watched.ledger.database.reading() as connection:
         return fetching.number(connection, id)
 

@@ -89,7 +89,7 @@ def _keys(value: Any) -> set[str]:
     if isinstance(value, str):
         try:
             number = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):  # of a text that no number has, such as one of many brackets
             return {key}
         return {key, _key(number)} if _number(number) and value == value.strip() else {key}
     return {key, *(_key(text) for text in (str(value), str(float(value))))} if _number(value) else {key}

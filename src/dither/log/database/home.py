@@ -408,27 +408,41 @@ class Home:
         except self._driver.errors.NotNullViolation:
             return False
 
-    def many(self, connection: sa.Connection, statement: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
-        """Insert rows, with their values in the order of the columns; -> what the statement returns for a single row.
+    def many(self, connection: sa.Connection, into: Any, columns: list[str], rows: list[tuple[Any, ...]]) -> Any:
+        """Insert rows, with their values in the order of the columns; -> what a statement returns for a single row.
+
+        into : a table, or a statement that inserts. PostgreSQL takes several rows of a table by COPY, which costs a
+            tenth of what a statement for each row costs
 
         None: there are none or several, or it returns nothing.
         """
         if not rows:
             return None
-        text, names = self._texts.get(statement) or self._compiled(statement, columns)
+        text, names = self._texts.get(into) or self._compiled(into, columns)
         if list(names) != columns:
             raise ValueError(f"the parameters {names} are not in the order {columns}")
         if len(rows) == 1:
             cursor = self.driver(connection).execute(text, rows[0])
             return None if cursor.description is None else cursor.fetchall()[0]  # all, so that the statement has ended
         with contextlib.closing(self.driver(connection).cursor()) as cursor:
-            cursor.executemany(text, rows)
+            if self.postgres and isinstance(into, sa.Table):
+                with cursor.copy(self._copying(into, columns)) as copy:
+                    for row in rows:
+                        copy.write_row(row)
+            else:
+                cursor.executemany(text, rows)
         return None
 
-    def _compiled(self, statement: Any, columns: list[str] | None = None) -> tuple[str, tuple[str, ...]]:
+    def _copying(self, table: sa.Table, columns: list[str]) -> str:
+        quoted = self._engine.dialect.identifier_preparer
+        return f"COPY {quoted.format_table(table)} ({', '.join(map(quoted.quote, columns))}) FROM STDIN"
+
+    def _compiled(self, of: Any, columns: list[str] | None = None) -> tuple[str, tuple[str, ...]]:
+        """A statement, or that which inserts into a table, as the driver takes it."""
+        statement = of.insert().inline() if isinstance(of, sa.Table) else of  # which returns nothing
         compiled = statement.compile(self._engine, column_keys=columns)
-        self._texts[statement] = str(compiled), tuple(compiled.positiontup or ())
-        return self._texts[statement]
+        self._texts[of] = str(compiled), tuple(compiled.positiontup or ())
+        return self._texts[of]
 
     def driver(self, connection: sa.Connection) -> Any:
         """The connection of the driver, for what must be quick. It is in the same transaction."""

@@ -30,6 +30,10 @@ class BanditEvent(NamedTuple):
     what: str  # the kind, one of `live.course.KINDS`
     details: dict[str, Any]
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: the time in ISO 8601."""
+        return self._asdict() | {"time": self.time.isoformat()}
+
 
 def every(connection: sa.Connection) -> list[BanditEvent]:
     """All events, in order."""
