@@ -98,6 +98,7 @@ class Status:
     where: str  # the home, without secrets
     now: datetime  # by the clock of the database
     days: ArmDays
+    hours: ArmDays | None  # the latest 48, a row of all arms each: `day` is when it begins. None: not kept yet
     learning: Learning
     pending: int  # decisions that wait for their reward: within their horizon, or without one
     overdue: int  # decisions whose horizon has passed, and that `expire` has not closed
@@ -131,6 +132,7 @@ class Status:
         tables["rows"] = [_row(one, arms=True) for one in self.days.rows]
         whole["learning"]["behind"] = self.learning.behind
         whole |= {"days": tables["days"], "arms": tables["arms"], "rows": tables["rows"], "total": tables["total"][0]}
+        whole["hours"] = None if self.hours is None else [_row(one, arms=False) for one in self.hours.rows]
         return whole | {"warnings": self.warnings, "exit_code": self.exit_code}
 
     def text(self) -> str:
@@ -142,7 +144,7 @@ class Status:
         return metrics.text(self)
 
 
-_ALONE = [one.name for one in dataclasses.fields(Status) if one.name not in ("days", "limits", "closes")]
+_ALONE = [one.name for one in dataclasses.fields(Status) if one.name not in ("days", "hours", "limits", "closes")]
 
 
 def of(
@@ -159,7 +161,7 @@ def of(
     span = record.span(since, None)
     with home.reading() as connection:
         seen = standing.state(connection, home, ledger.parts)
-        every = days.read(connection, home)
+        added = days.sums(connection, home)
         budgets = of_description(seen.settings.get(BUDGETS, {}))
         placed = {
             (arm, budget): Limit(budget.ticks, budget.most).place(seen.now)
@@ -170,7 +172,11 @@ def of(
         events = tuple(ledger_events.every(connection)[-EVENTS:])
     watched = alarms.held_by(seen.settings, seen.alarm)
     low = None if span[0] is None else _time(span[0]).date()
-    rows = every.rows if low is None else tuple(one for one in every.rows if one.day is not None and one.day >= low)
+    rows = (
+        added.days.rows
+        if low is None
+        else tuple(one for one in added.days.rows if one.day is not None and one.day >= low)
+    )
     learning = Learning(
         seen.waiting,
         0.0 if seen.oldest is None else max(0.0, (seen.now - seen.oldest) / 1e6),
@@ -184,8 +190,9 @@ def of(
         home.where,
         _time(seen.now),
         ArmDays(rows),
+        added.hours,
         learning,
-        seen.pending + every.total().waiting,
+        seen.pending + added.days.total().waiting,
         seen.overdue,
         _time(seen.overdue_since),
         _time(seen.latest),

@@ -29,7 +29,7 @@ from dither.log.database.sql_tables import PREFIX
 IDLE = 60  # seconds after which a connection may have been dropped on the way, without a word
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
 PAGES = 4000  # in the journal of a file, before they are moved into it, which costs syncs
-NEWEST = "0012"  # the newest migration
+NEWEST = "0013"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
 _MIGRATING = 7_365_114  # the number of the lock under which one process migrates a PostgreSQL database
 
