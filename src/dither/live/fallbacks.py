@@ -153,6 +153,7 @@ class Fallbacks:
                     for row in one.entry.rows:
                         del self._ids[row[0]]
         self._pause.passed()
+        self._ledger.database.troubles.mended("fallback")
 
     def _said(self, asked: list[Any]) -> list[Any]:
         """What the ledger answers to each, or its error."""
@@ -188,7 +189,7 @@ class Fallbacks:
             raise alone.error
         if alone.error is not None:
             words = f"the fallback that was shown as decision {one.entry.rows[0][0]!r} is not stored"
-            self._ledger.database.troubles.add("fallback", f"{words} ({in_words(alone.error)})", alone.error)
+            self._ledger.database.troubles.add("lost", f"{words} ({in_words(alone.error)})", alone.error)
 
     def close(self) -> None:
         """Store what waits, before the ledger is closed. What cannot be stored is a trouble, and lost."""
@@ -196,7 +197,7 @@ class Fallbacks:
             self.store()
         except OSError as reason:
             words = f"{len(self._ids)} fallbacks that were shown are not stored, and lost ({in_words(reason)})"
-            self._ledger.database.troubles.add("fallback", words, reason)
+            self._ledger.database.troubles.add("lost", words, reason)
 
 
 def _timed(asked: Asked) -> Asked:

@@ -61,6 +61,7 @@ class Taught:
     def __init__(self, connection: Any, load: dict[str, Any]) -> None:
         """The bandit as the ledger began; load : what `from_bytes` needs for the user's classes."""
         self.load, self.version = load, 0  # counts what has changed
+        self.refusals: dict[int, int] = {}  # batch -> rewards that the model refused, until they are counted
         self.shadow: Bandit | None = None
         self.shadow_facts, self._shadow_at = ShadowFacts(0, False, None), 0  # and the batch that the shadow stands at
         # the shadow of before, as it began and as it is, and the batch at which it stands
@@ -212,6 +213,8 @@ class Taught:
         if self.watch.facts.settings is not None:
             self._watched(batch)
         refused = teach(self.bandit, batch)
+        if refused:
+            self.refusals[batch.number] = refused
         if self.shadow is not None and self.shadow_facts.learns:
             teach(self.shadow, judged, whose="shadow")
         elif self.shadow is not None:
