@@ -192,10 +192,10 @@ def test_each_refused_reward_is_counted_once_whoever_learns_it_again(shared):
 def test_a_commit_of_which_nobody_knows_is_counted_once(home, monkeypatch):
     """It was there, and its answer was lost. Seen red with an increment."""
     live = begin(home)
-    refusals = live.ledger.database.tallies
+    counts = live.ledger.database.tallies
     choose(live, country="DE")
-    refusals.refuse({3: 2})
-    put = tallying.put
+    counts.refuse({3: 2})
+    put = counts.put
 
     def lost(connection, database, new):
         put(connection, database, new)
@@ -203,7 +203,7 @@ def test_a_commit_of_which_nobody_knows_is_counted_once(home, monkeypatch):
         raise OSError("the connection was lost")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tallying, "put", lost)
+        patch.setattr(counts, "put", lost)
         with pytest.raises(OSError, match="was lost"):
             written(live)
     for _ in range(2):
@@ -224,7 +224,7 @@ def test_counts_wait_while_they_cannot_be_written(home, monkeypatch, caplog):
         raise OSError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tallying, "put", full)
+        patch.setattr(live.ledger.database.tallies, "put", full)
         choose(live, country="DE")
         patch.setattr(live.ledger.database.tallies._closed, "wait", lambda seconds: False)
         assert live.ledger.database.tallies.beat() == 0.0

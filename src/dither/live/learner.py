@@ -221,15 +221,20 @@ class Learner:
             self.attempt("sums", self.sum, self._summing)
         if self._resting.until > -NEVER:
             self._resting.passed()
+        if self.ledger.database.troubles.ailments:
+            self._recover()
+        self._plan()
+
+    def _recover(self) -> None:
+        """Say of what has failed that it stands no more, where that is so."""
         if self._lease is None:  # these are for whoever has it
             self.ledger.database.troubles.mended("snapshot", "sums")
         if self._lease is None or not self._behind:
             self._learns()
-        self._plan()
 
     def _learns(self) -> None:
         """Say that it learns again, where nothing has failed since."""
-        if self._learning.until == self._resting.until == -NEVER:
+        if self.ledger.database.troubles.ailments and self._learning.until == self._resting.until == -NEVER:
             self.ledger.database.troubles.mended("learning")
 
     def failed(self, reason: Exception) -> None:
@@ -250,7 +255,7 @@ class Learner:
         else:
             if pause is not None:
                 pause.passed()
-            if what != "learning":
+            if self.ledger.database.troubles.ailments and what != "learning":
                 self.ledger.database.troubles.mended(what)
             elif not self._behind:
                 self._learns()

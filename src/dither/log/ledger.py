@@ -92,10 +92,11 @@ class Ledger:
             rewards=rewards, horizon=horizon, default=default, late=late, parts=parts, reward_range=reward_range
         )
         needed()
-        from dither.log.database import committing, reward_terms
+        from dither.log.database import committing, reward_terms, tallying
         from dither.log.database import home as homes
 
         self.database = home if isinstance(home, homes.Home) else homes.Home(home, wait=wait)
+        self.database.tallies.put = tallying.put
         try:
             self.terms = reward_terms.settle(self.database, wanted)
         except BaseException:

@@ -21,9 +21,9 @@ import threading
 import uuid
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dither.base import forks
 from dither.log.troubles import Ailment, Pause, Troubles
@@ -54,6 +54,7 @@ class Tallies:
 
     def __init__(self, home: "Home") -> None:
         self._home = weakref.ref(home)
+        self.put: Callable[[Any, Home, Unwritten], None] | None = None  # who writes them (`database.tallying`)
         self.troubles = Troubles(self._came, self._call)
         self._begin()
         forks.tell(self)
@@ -103,15 +104,13 @@ class Tallies:
 
     def write(self) -> None:
         """Write what is new, and that troubles stand. Raises what the database raises: then it waits on."""
-        from dither.log.database import tallying
-
         home = self._home()
         with self._writing:
             new = self.unwritten
-            if home is None or not any(new[2:]):
+            if home is None or self.put is None or not any(new[2:]):
                 return
             with home.writing(later=True) as connection:
-                tallying.put(connection, home, new)
+                self.put(connection, home, new)
             with self._lock:
                 self._new -= {key for key, n in new.counts.items() if self._counted[key] == n}
                 kept = {key for key in self._counted if key[0] >= _today()} | self._new

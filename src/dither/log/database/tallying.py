@@ -131,9 +131,9 @@ def ailments(connection: sa.Connection, home: Home) -> list[StoredAilment]:
     """What fails or has failed, the newest last, with what this process has not written yet."""
     new, now = home.tallies.unwritten, home.now(connection)
     mine = [StoredAilment(new.process, new.host, one, now) for one in new.ailments]
-    known = {one.what for one in new.ailments}
+    about = {one.what for one in new.ailments}
     stored = [_stored(row) for row in connection.execute(sa.select(sql_tables.troubles))]
-    others = [one for one in stored if one.process != new.process or one.ailment.what not in known]
+    others = [one for one in stored if one.process != new.process or one.ailment.what not in about]
     return sorted([*others, *mine], key=lambda one: (one.ailment.last, one.process, one.ailment.what))
 
 
