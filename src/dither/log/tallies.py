@@ -120,9 +120,12 @@ class Tallies:
 
     def _call(self) -> None:
         """Let what is new be written soon."""
-        self._called.set()
+        if not self._called.is_set():
+            self._called.set()
+        if self._thread is not None:
+            return
         home = self._home()
-        if self._thread is not None or home is None or not home.counts or self._closed.is_set():
+        if home is None or not home.counts or self._closed.is_set():
             return
         with self._lock:
             if self._thread is None:
