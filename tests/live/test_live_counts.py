@@ -1,7 +1,9 @@
 """What processes count, and what fails in them, is in the ledger: for whoever reads it, in another process, later."""
 
+import contextlib
 import json
 import os
+import sqlite3
 from collections import Counter
 from datetime import timedelta
 
@@ -275,9 +277,7 @@ def test_a_ledger_that_is_only_read_is_not_written_to(tmp_path):
     with log.Ledger.to_read(home) as ledger:
         ledger.database.troubles.add("erasing", "it failed")
         assert ledger.database.tallies._thread is None
-        assert status.of(ledger).warnings == [
-            f"trouble with erasing for 0 seconds, 1 times, in {host(ledger)}: it failed"
-        ]
+        assert status.of(ledger).warnings == [f"trouble with erasing for 0 seconds, once, in {host(ledger)}: it failed"]
     assert home.read_bytes() == before
 
 
@@ -431,3 +431,25 @@ def test_a_ledger_of_before_has_counted_nothing(shared):
     seen = seen_by_another(shared)
     assert (seen.refused, seen.unknown, seen.misspelt, seen.failures, seen.troubles) == (0, {}, {}, {}, ())
     assert live.troubles == []
+
+
+def test_a_backup_that_is_put_back_goes_on_with_what_this_process_has_counted(tmp_path):
+    """Its decisions are gone, and the values that nobody knew came all the same."""
+    home, copy = tmp_path / "a.db", tmp_path / "copy.db"
+    live = begin(home)
+    for n in range(4):
+        choose(live, "DE")
+        if n < 3:
+            written(live)
+        if n == 1:
+            copy_of(home, copy)
+    copy_of(copy, home)
+    assert (len(live.ledger), live.status().unknown) == (2, {"country": 4})
+    written(live)
+    assert seen_by_another(home).unknown == {"country": 4}
+    live.close()
+
+
+def copy_of(source, target):
+    with contextlib.closing(sqlite3.connect(source)) as one, contextlib.closing(sqlite3.connect(target)) as other:
+        one.backup(other)

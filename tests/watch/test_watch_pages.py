@@ -469,7 +469,7 @@ def test_what_processes_count_and_what_fails_in_them_is_on_the_page(tmp_path):
         tallies.troubles.add("learning", f"it failed: {TURNED}")
         tallies.write()
         text = Client(watch.app(home)).get("/").text
-        stands = f"trouble with learning for 0 seconds, 1 times, in {tallies.host}: it failed"
+        stands = f"trouble with learning for 0 seconds, once, in {tallies.host}: it failed"
         assert stands in Parsed(text).text.split("Nothing")[0]
     seen = rows(text, "Troubles")
     assert [(row[0], row[3], row[4]) for row in seen[1:]] == [

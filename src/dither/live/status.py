@@ -312,7 +312,7 @@ def _warnings(seen: Status) -> Any:
     for one in seen.troubles:
         if one.state == STANDS:
             long = _long(max(0.0, (seen.now - one.first).total_seconds()))
-            yield f"trouble with {one.what} for {long}, {one.times:,} times, in {one.host}: {one.words}"
+            yield f"trouble with {one.what} for {long}, {status_words.times(one.times)}, in {one.host}: {one.words}"
 
 
 def drift(row: ArmDay) -> float | None:

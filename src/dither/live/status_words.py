@@ -67,9 +67,14 @@ def _lines(seen: "Status", total: ArmDay) -> list[str]:
     over = [one for one in seen.troubles if one.ended is not None][-OVER:]
     for one in over:
         how = "mended" if one.state == "mended" else "whose process is gone"
-        when = f"from {_moment(one.first)} to {_moment(one.ended)}, {one.times:,} times"
+        when = f"from {_moment(one.first)} to {_moment(one.ended)}, {times(one.times)}"
         lines.append(f"trouble with {one.what} {when}, in {one.host}, {how}: {one.words}")
     return list(map(visible, lines))
+
+
+def times(n: int) -> str:
+    """How often."""
+    return "once" if n == 1 else f"{n:,} times"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
