@@ -111,9 +111,9 @@ def test_what_is_taken_out_leaves_no_trace(home):
         assert ledger.days().total().reward == 0.1
 
 
-def test_the_largest_rewards_are_added_exactly(home):
+def test_the_largest_rewards_are_added_exactly(shared):
     """Also where a decision has several of them, and is shown hardly ever. Seen red with what was cut at 1e70."""
-    with log.Ledger(home) as ledger:
+    with log.Ledger(shared) as ledger:
         for n, p in enumerate((0.5, 1e-60)):
             ledger.record(Decision(0, p, "exact", None, None), X=features(n), id=n, time=DAYS[1])
             for part in "ab":
@@ -275,9 +275,9 @@ def test_hours_are_those_of_the_rows_whether_or_not_they_are_kept(home, stopped)
     ledger.close()
 
 
-def test_hours_that_an_older_dither_has_not_kept_begin_anew(home, stopped):
+def test_hours_that_an_older_dither_has_not_kept_begin_anew(stopped):
     """It keeps days alone. What is whole is told, and nothing else; seen red: hours without what it had added."""
-    ledger = recent(home)
+    ledger = recent(None)
     kept(ledger)
     with ledger.holding() as connection:
         stood = keeping.settings(connection)[days.SETTING]
