@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import threading
 from collections import Counter
 from datetime import timedelta
 
@@ -262,6 +263,41 @@ def test_the_thread_writes_and_ends(monkeypatch):
         thread.join()
     assert [row.n for row in rows(live)] == [1]
     assert live.ledger.database.tallies._thread is None
+    live.close()
+
+
+def test_what_threads_count_while_it_is_written_is_all_there(monkeypatch):
+    """Seen red: what came between the reading and the writing was taken for written."""
+    monkeypatch.setattr(tallies, "PAUSE", 0.0)
+    live = begin(None)
+    counts, put = live.ledger.database.tallies, live.ledger.database.tallies.put
+    ready = threading.Barrier(4)
+
+    def meanwhile(connection, home, new):
+        put(connection, home, new)
+        counts.of_features([("unknown", "country", 1)])
+
+    def work():
+        ready.wait()
+        for _ in range(100):
+            counts.of_features([("unknown", "country", 1)])
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    while (writing := counts._thread) is not None:
+        writing.join()
+    assert [row.n for row in rows(live)] == [400]
+    monkeypatch.setattr(tallies, "PAUSE", 1e6)
+    counts.put = meanwhile
+    counts.of_features([("unknown", "country", 1)])
+    counts.write()
+    assert ([row.n for row in rows(live)], live.status().unknown) == ([401], {"country": 402})
+    counts.put = put
+    written(live)
+    assert [row.n for row in rows(live)] == [402]
     live.close()
 
 
