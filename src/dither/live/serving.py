@@ -688,7 +688,7 @@ class Live:
         since : a time: the days from its day on; None: all days
         limits : what is a warning (`live.status.WarningLimits`); None: the defaults
         """
-        here = stands.facts_of(self, self._learner.stands.aside)
+        here = stands.facts_of(self)
         return stands.of(self.ledger, since=since, limits=limits or stands.WarningLimits(), here=here)
 
     def flush(self) -> None:

@@ -57,7 +57,8 @@ class Ledger:
         part, and a decision waits until it has all of them, or until its horizon passes. None: parts have any names
     reward_range : the least and the largest reward of a decision, such as (0, 1) or (0, math.inf). With the rule "sum"
         it is that of the sum: of the parts that have come, each time one comes, since those that do not come are 0.
-        None: what the bandit of the ledger can learn, where `dither.Live` gave it one, else all numbers
+        None: what the bandit of the ledger can learn, where `dither.Live` gave it one, else all numbers. None is larger
+        than 1e70 in size
     wait : whether a call waits for the disk. False: the calls of a process that is killed are there, but if the machine
         loses power, or the server of the database stops, the last `flush_seconds` may be lost
     flush_seconds : with wait=False, how often a file is synced. PostgreSQL has a setting of its own, wal_writer_delay
@@ -91,10 +92,11 @@ class Ledger:
             rewards=rewards, horizon=horizon, default=default, late=late, parts=parts, reward_range=reward_range
         )
         needed()
-        from dither.log.database import committing, reward_terms
+        from dither.log.database import committing, reward_terms, tallying
         from dither.log.database import home as homes
 
         self.database = home if isinstance(home, homes.Home) else homes.Home(home, wait=wait)
+        self.database.tallies.put = tallying.put
         try:
             self.terms = reward_terms.settle(self.database, wanted)
         except BaseException:
@@ -264,8 +266,8 @@ class Ledger:
         conflict and a late reward are kept, and never count. For lists a list
 
         Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
-        not a finite number or lies outside `reward_range`, and for a part that is empty or not one of `parts`; OSError
-        where the database refuses. Nothing has changed then.
+        no number between -1e70 and 1e70 or lies outside `reward_range`, and for a part that is empty or not one of
+        `parts`; OSError where the database refuses. Nothing has changed then.
         """
         task, many = self.rewarding(id, r, time, part)
         answers = self.committer.submit(task) if task.sent else []
