@@ -241,6 +241,29 @@ def test_erase_asks(dither, file, monkeypatch, answer, code):
     # seen red: "Aborted!"
 
 
+def test_no_copy_stays_in_the_journal_after_an_erasure(dither, file, monkeypatch):
+    from dither.cli import mending
+
+    live, journal = begun(file), Path(f"{file}-wal")
+    with sqlite3.connect(file, isolation_level=None) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM dither_decisions").fetchone()  # it reads that moment from now on
+        monkeypatch.setattr(mending, "PATIENCE", 0.05)
+        code, out, err = dither("erase", file, "user=u1", "--yes")
+        assert (code, "2 decisions were erased" in out, "run the same again" in err) == (1, True, True)
+        assert journal.stat().st_size > 0
+        waits = iter([1, 2, 3])  # the reader goes while the command waits for it
+        monkeypatch.setattr(homes.time, "sleep", lambda seconds: next(waits, 0) == 2 and reader.execute("ROLLBACK"))
+        monkeypatch.setattr(mending, "PATIENCE", 60.0)
+        code, out, err = dither("erase", file, "user=u2", "--yes")
+        assert (code, "run the same again" in err) == (0, False)
+        assert journal.stat().st_size == 0
+    reader.close()
+    monkeypatch.undo()
+    true(live)
+    # seen red: the copies left to whoever opens the ledger next
+
+
 @pytest.mark.parametrize("words", [["events", "--json"], ["events"], ["change", "c=7"]])
 def test_a_pipe_that_is_closed_is_no_traceback(left, file, monkeypatch, capfd, words):
     from dither import cli

@@ -9,6 +9,7 @@ from dither.cli.log_options import Given
 from dither.cli.terminal import console, said
 
 FORM = "KEY=VALUE"
+PATIENCE = 10.0  # seconds in which readers of a file go on, so that its journal can be emptied of what was erased
 
 
 def correct(
@@ -49,11 +50,14 @@ def erase(
         if not yes:
             _ask(ledger.database.where, which)
         erased = ledger.erase(ids or None, **whose)
-    if not erased:
-        said(console(), ["Nothing was erased: no decision is like that, or it was erased before."])
-        raise typer.Exit(1)
+        gone = ledger.database.wiped(PATIENCE)
     many = "s were" if erased > 1 else " was"
-    said(console(), [f"{erased:,} decision{many} erased. The bandit is made again from all others."])
+    told = f"{erased:,} decision{many} erased. The bandit is made again from all others."
+    said(console(), [told if erased else "Nothing was erased: no decision is like that, or it was erased before."])
+    if not gone:
+        typer.echo("the journal of the file has copies still, as somebody reads it: run the same again", err=True)
+    if not (erased and gone):
+        raise typer.Exit(1)
 
 
 def _ask(where: str, which: list[str]) -> None:
