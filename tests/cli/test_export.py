@@ -86,8 +86,9 @@ def test_rows_that_do_not_say_what_was_learnt_are_asked_for_their_features(tmp_p
     home, folder, rng = tmp_path / "news.db", tmp_path / "days", np.random.default_rng(0)
     with log.Ledger(home) as ledger:
         for i in range(40):
-            d = library.EpsGreedy(dim=2, epsilon=0.1 + 0.02 * i, seed=i).choose(np.eye(2))  # another one each time
-            ledger.record(d, X=np.eye(2), id=f"d{i}")
+            bandit = library.Greedy(dim=2, floor=0.1 + 0.02 * i, seed=i)  # another one each time
+            bandit.update(np.eye(2), np.array([0.0, 1.0]))
+            ledger.record(bandit.choose(np.eye(2)), X=np.eye(2), id=f"d{i}")
             ledger.reward(f"d{i}", float(rng.random() < 0.5))
     with sqlite3.connect(home) as connection:  # as in a log of an earlier version that was taken over
         connection.execute("UPDATE dither_decisions SET batch = NULL")
