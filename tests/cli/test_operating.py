@@ -109,7 +109,9 @@ def test_an_export_is_that_of_the_ledger(dither, file, tmp_path):
     live.reward("d0", 3.0)  # a conflict
     assert dither("export", file, folder)[0] == 0
     assert log.read(folder).frame["rewards"].to_list() == live.read().frame["rewards"].to_list()
-    # seen red: days that have not changed written again
+    code, out, err = dither("export", file, file)
+    assert (code, out, "is a file, and an export is a folder of days" in err) == (2, "", True)
+    # seen red: days that have not changed written again; "[Errno 17] File exists"
 
 
 @pytest.fixture(scope="module")
@@ -232,17 +234,17 @@ def test_a_ledger_that_is_locked_is_waited_for_and_then_refused(dither, left, mo
     assert content(path) == before
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("", 1), ("y\n", 0)])
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("", 1), (None, 1), ("y\n", 0)])
 def test_erase_asks(dither, file, monkeypatch, answer, code):
     begun(file).close()
-    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    monkeypatch.setattr(sys, "stdin", answer if answer is None else io.StringIO(answer))
     done, out, err = dither("erase", file, "user=u1")
     assert done == code
     assert "of the decisions with 'user=u1' in" in out
     assert ("say --yes where nobody can be asked" in err) == (code == 1)
     with log.Ledger.to_read(file) as ledger:
         assert ledger.read().erased.sum() == (2 if code == 0 else 0)
-    # seen red: "Aborted!"
+    # seen red: "Aborted!"; a traceback where stdin is closed
 
 
 def test_no_copy_stays_in_the_journal_after_an_erasure(dither, file, monkeypatch):

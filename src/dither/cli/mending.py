@@ -68,7 +68,7 @@ def _ask(where: str, which: list[str]) -> None:
     )
     try:
         agreed = typer.confirm(question)
-    except typer.Abort:
+    except (typer.Abort, RuntimeError):  # the latter where stdin is closed
         typer.echo()
         agreed = False
     if not agreed:
