@@ -17,6 +17,7 @@ import dither as library
 from dither import log
 from dither.cli import app
 from dither.log.database import home as homes
+from longer import size
 
 X = np.eye(3)
 pytestmark = pytest.mark.usefixtures("closing")
@@ -47,23 +48,23 @@ def true(live):
     return live.bandit
 
 
-def test_a_service_goes_on_with_what_is_changed_beside_it(dither, shared):
-    live = begun(shared)
-    code, out, err = dither("change", shared, "c=3", "floor=0.3", "horizon=3600", "--author", "eve")
+def test_a_service_goes_on_with_what_is_changed_beside_it(dither, file):
+    live = begun(file)
+    code, out, err = dither("change", file, "c=3", "floor=0.3", "horizon=3600", "--author", "eve")
     assert (code, err) == (0, "")
     assert "c: 1.0 → 3, floor: 0.2 → 0.3" in out
     bandit = true(live)
     assert (bandit.policy.c, bandit.floor, live.ledger.horizon.total_seconds()) == (3, 0.3, 3600)
-    code, out, _ = dither("rollback", shared, 4, "--author", "eve")
+    code, out, _ = dither("rollback", file, 4, "--author", "eve")
     assert (code, "as it was after batch 4" in out) == (0, True)
     assert (true(live).observations, live.bandit.floor) == (4, 0.2)
-    assert dither("relearn", shared)[0] == 0
+    assert dither("relearn", file)[0] == 0
     assert (true(live).observations, live.bandit.floor) == (6, 0.2)
-    assert "Nothing was left out" in dither("relearn", shared)[1]
-    code, out, _ = dither("promote", shared, "--keep")
+    assert "Nothing was left out" in dither("relearn", file)[1]
+    code, out, _ = dither("promote", file, "--keep")
     assert (code, "The bandit of before is the shadow." in out) == (0, True)
     assert (true(live).floor, live.shadow.floor) == (0.1, 0.2)
-    code, out, _ = dither("events", shared, "--json")
+    code, out, _ = dither("events", file, "--json")
     events = live.events()
     assert json.loads(out) == [one._asdict() | {"time": one.time.isoformat()} for one in events]
     assert [(one.what, one.author == "eve") for one in events] == [
@@ -72,13 +73,22 @@ def test_a_service_goes_on_with_what_is_changed_beside_it(dither, shared):
         ("relearn", False),
         ("promote", False),
     ]
-    lines = dither("events", shared)[1].splitlines()
+    lines = dither("events", file)[1].splitlines()
     assert [row.split()[0] for row in lines if re.match(r" +\d", row)] == ["1", "2", "3", "4"]
-    assert dither("change", shared, "lam=2", 'budgets={"a": [[50, "day"]]}')[0] == 0
+    assert dither("change", file, "lam=2", 'budgets={"a": [[50, "day"]]}')[0] == 0
     assert (true(live).model.lam, live.budgets["a"]) == (2, (library.Budget(50, "day"),))
-    assert dither("correct", shared, "d3", 9)[0] == dither("erase", shared, "user=u1", "--yes")[0] == 0
-    assert (true(live).observations, live.read().r[3]) == (4, 9)
     # seen red: "All batches are learnt" where none was left out; an event without what was before
+
+
+def test_it_is_so_on_postgresql(dither, postgres, tmp_path, closing):
+    url, folder = postgres.url(), tmp_path / "days"
+    live = begun(url, n=3)
+    assert dither("change", url, "floor=0.3", "--author", "eve")[0] == 0
+    assert dither("correct", url, "d2", 9)[0] == dither("erase", url, "user=u1", "--yes")[0] == 0
+    assert (true(live).observations, live.bandit.floor, live.read().r[2]) == (2, 0.3, 9)
+    assert [one["author"] for one in json.loads(dither("events", url, "--json")[1])] == ["eve"]
+    assert dither("export", url, folder)[0] == 0
+    assert log.read(folder).frame["id"].to_list() == live.read().frame["id"].to_list()
 
 
 def test_a_reward_is_corrected_and_a_person_forgotten_beside_a_service(dither, file):
@@ -204,6 +214,8 @@ def test_no_ledger_is_made_where_none_is(dither, postgres, tmp_path, monkeypatch
     assert sorted(tmp_path.iterdir()) == there
     with pytest.raises(FileNotFoundError):
         log.Ledger.to_read(url)
+    with pytest.raises(ValueError, match="begins with its process"):
+        log.Ledger.to_go_on(None)
     # seen red: the tables made in an empty PostgreSQL database, by `explain`
 
 
@@ -338,7 +350,8 @@ def test_the_help_shows_each_command_once_on_the_road(dither, monkeypatch):
 
 
 PAGES = Path(__file__).parents[2] / "docs"
-RUN = {"evaluate", "tune", "status", "explain", *app.PANELS["Change a running bandit"], "events", "export"}
+RUN = {"status", "explain", *app.PANELS["Change a running bandit"], "events", "export"}
+RUN |= size(set(), longer={"evaluate", "tune"})
 
 
 def typed(page):
@@ -348,19 +361,18 @@ def typed(page):
     return [words[1:] for words in lines if words and words[1] in RUN and "offers.db" in words and ">" not in words]
 
 
-@pytest.mark.parametrize(("page", "count"), [("run-it.md", 9), ("production.md", 15)])
-def test_what_the_pages_type_is_done(dither, tmp_path, monkeypatch, page, count):
+def test_what_the_pages_type_is_done(dither, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    arms, rng = ["none", "mail", "call", "visit"], np.random.default_rng(0)
-    bandit, shadow = library.GLMFP(dim=4, lam=1.0, floor=0.05), library.LogGreedy(dim=4, floor=0.05)
+    rng, X, arms = np.random.default_rng(0), np.eye(4), ["none", "mail", "call", "visit"]
+    algorithm = size(library.LinFP, longer=library.GLMFP)
+    bandit, shadow = (algorithm(dim=4, lam=1.0, floor=floor) for floor in (0.05, 0.1))
     with library.Live("offers.db", bandit=bandit, shadow=shadow) as live:
-        for i in range(60):
-            id = {57: "ID", 58: "d1", 59: "d2"}.get(i)
-            d = live.choose(np.eye(4), arms=arms, id=id, extra={"user": f"u{i}"})
-            live.reward(d.id, float(rng.random() < 0.3))
-    every = typed(page)
-    assert len(every) == count
-    for words in every:
+        for i in range(42):
+            live.choose(X, arms=arms, id={39: "ID", 40: "d1", 41: "d2"}.get(i, f"n{i}"), extra={"user": f"u{i}"})
+            live.reward("ID" if i == 39 else f"d{i - 39}" if i > 39 else f"n{i}", float(rng.random() < 0.3))
+    lines = [tuple(words) for page in ("run-it.md", "production.md") for words in typed(page)]
+    assert len(lines) >= 22
+    for words in dict.fromkeys(lines):
         code, _, err = dither(*words)
         assert (code, "dither: " in err) == (0, False), (words, err)
     # seen red: a setting that the bandit has not; `rollback` to a batch that is not there
