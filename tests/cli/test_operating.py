@@ -320,6 +320,8 @@ def test_ids_and_columns_of_any_letters(dither, file):
 
 def test_an_event_of_others_moves_no_cursor(dither, file):
     with library.Live(file, bandit=library.LinFP(dim=3, floor=0.1, seed=0)) as live:
+        assert dither("events", file)[1].startswith("No event: ")
+        assert json.loads(dither("events", file, "--json")[1]) == []
         live.change(floor=0.2, author="\x1b[2Jeve\u202e[red]")
     out = dither("events", file)[1]
     assert r"\u001b[2Jeve\u202e[red]" in out

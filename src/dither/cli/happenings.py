@@ -9,7 +9,7 @@ from rich.text import Text
 
 from dither.base.visible import visible
 from dither.cli.ledger_options import Home
-from dither.cli.terminal import console, table
+from dither.cli.terminal import console, said, table
 
 if TYPE_CHECKING:
     from dither.live import BanditEvent
@@ -28,8 +28,10 @@ def events(
     if as_json:
         rows = [one._asdict() | {"time": one.time.isoformat()} for one in every]
         typer.echo(json.dumps(rows, indent=1, allow_nan=False))
-    else:
+    elif every:
         show(every)
+    else:
+        said(console(), ["No event: the bandit is as it began, with what it has learnt."])
 
 
 def show(events: Sequence["BanditEvent"]) -> None:
