@@ -29,7 +29,7 @@ from dither.live.requests import Call
 from dither.live.shown import Shown, ShownMany
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
-from dither.log.database import ledger_events, lessons
+from dither.log.database import lessons
 from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.database.ledger_events import BanditEvent
@@ -518,10 +518,8 @@ class Live:
         self._changed()
 
     def events(self) -> list[BanditEvent]:
-        """What has changed the bandit, in order: number, batch, time, author, what, details."""
-        self.ledger.committer.begun()
-        with self.ledger.database.reading() as connection:
-            return ledger_events.every(connection)
+        """What has changed the bandit, in order: number, batch, time, author, what, details (`log.Ledger.events`)."""
+        return self.ledger.events()
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from dither.deciding.answers import OneOrMany
     from dither.log.database import committing, fetching
+    from dither.log.database.ledger_events import BanditEvent
     from dither.log.record import RecordedOneOrMany
 
 FEATURES = ("now", "then")  # of which X is read
@@ -118,10 +119,27 @@ class Ledger:
         Raises FileNotFoundError where there is no ledger; ValueError for None, for a file that is no ledger and for one
         of another version of dither, with the cure; OSError where it cannot be read.
         """
+        return cls._opened(home, looks=True)
+
+    @classmethod
+    def to_go_on(cls, home: Any) -> "Ledger":
+        """The ledger of a home that is there, to read it and to write to it: a file or a URL, beside all who have it.
+
+        None is begun. Tables of an older version are migrated, as by all who write.
+
+        Raises FileNotFoundError where there is no ledger; what `Ledger` raises; and ValueError for None.
+        """
+        if home is None:
+            raise ValueError("a ledger in memory begins with its process: give a file, or a URL of PostgreSQL")
+        return cls._opened(home, begins=False)
+
+    @classmethod
+    def _opened(cls, home: Any, **how: bool) -> "Ledger":
+        """A ledger with a database of its own. how : as for `Home`"""
         needed()
         from dither.log.database import home as homes
 
-        database = homes.Home(home, looks=True)
+        database = homes.Home(home, **how)
         try:
             return cls(database)
         except BaseException:
@@ -366,6 +384,14 @@ class Ledger:
             at = min(at, record.micros(schema.moment(before)) - 1)
         with self.holding() as connection:
             return rewarding.expire(connection, self.database, at)
+
+    def events(self) -> "list[BanditEvent]":
+        """What has changed the bandit of a `dither.Live`, in order: number, batch, time, author, what, details."""
+        from dither.log.database import ledger_events
+
+        self.committer.begun()
+        with self.database.reading() as connection:
+            return ledger_events.every(connection)
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward, the oldest first: those without one that are not closed."""

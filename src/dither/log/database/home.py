@@ -28,6 +28,7 @@ from dither.log.database.sql_tables import PREFIX
 
 IDLE = 60  # seconds after which a connection may have been dropped on the way, without a word
 WAIT = 30  # seconds that a writer of a SQLite file waits for another one
+AGAIN = 0.02  # seconds between two tries to empty the journal, where somebody waits for it
 PAGES = 4000  # in the journal of a file, before they are moved into it, which costs syncs
 NEWEST = "0013"  # the newest migration
 VERSIONS = PREFIX + "version"  # the table in which Alembic says which migrations have run
@@ -509,6 +510,18 @@ class Home:
             self._wiping.failed()
         else:
             self.troubles.mended("erasing")
+
+    def wiped(self, seconds: float) -> bool:
+        """Try for so long to empty the journal of what was erased, where the process ends then; -> whether it is empty.
+
+        Each try takes no time from those who write.
+        """
+        until = time.monotonic() + seconds
+        while self._unwiped and time.monotonic() < until:
+            time.sleep(AGAIN)
+            self._wiping.passed()
+            self.wipe()
+        return not self._unwiped
 
     def _busy(self) -> bool:
         """Move the journal into the file, and cut it to nothing; -> whether a reader was in the way."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from dither.base.errors import DASH
 from dither.log import record
 from dither.log.database import lessons, sql_tables
 from dither.log.database.home import Home
@@ -33,6 +34,20 @@ class BanditEvent(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: the time in ISO 8601."""
         return self._asdict() | {"time": self.time.isoformat()}
+
+    @property
+    def words(self) -> str:
+        """What has changed, each with what it was before; or all that is said, where it is something else."""
+        after, before = self.details.get("settings"), self.details.get("before")
+        if not isinstance(after, dict) or not isinstance(before, dict) or not after:
+            return in_words(self.details)
+        again = "; all rewards were learnt again" if self.details.get("learnt again") else ""
+        return ", ".join(f"{name}: {before.get(name, DASH)} → {value}" for name, value in after.items()) + again
+
+
+def in_words(details: Mapping[str, Any]) -> str:
+    """What is said of a change, on a line."""
+    return ", ".join(f"{name}: {'none' if value is None else value}" for name, value in details.items())
 
 
 def every(connection: sa.Connection) -> list[BanditEvent]:
