@@ -44,6 +44,6 @@ def show(events: Sequence["BanditEvent"]) -> None:
     sheet.add_column("details", overflow="fold")
     for one in events:
         time = f"{one.time:%Y-%m-%d %H:%M:%S}"
-        cells = (str(one.number), str(one.batch), time, one.author, one.what, one.words)
+        cells = (str(one.number), str(one.batch), time, one.author, one.what, one.words())
         sheet.add_row(*(Text(visible(cell)) for cell in cells))
     console().print(sheet)

@@ -24,7 +24,9 @@ class Trouble:
     """One thing that failed."""
 
     time: datetime  # UTC
-    what: str  # "learning", "shadow", "snapshot", "sums", "ledger", "looking", "budgets", "fallback", "lost" or "erasing"
+    what: (
+        str  # "learning", "shadow", "snapshot", "sums", "ledger", "looking", "budgets", "fallback", "lost" or "erasing"
+    )
     words: str  # a sentence: what failed and why, and what happens next
 
 

@@ -8,8 +8,10 @@ import sqlalchemy as sa
 
 from dither.log import record
 from dither.log.database import ledger_events, sql_tables
+from dither.log.database.ledger_events import BanditEvent
 
 MOST = 200
+LISTED = 3  # values of a list that are shown at once
 
 
 class Happened(NamedTuple):
@@ -20,6 +22,7 @@ class Happened(NamedTuple):
     details: str
     author: str | None = None  # None: the table does not say
     batch: int | None = None  # None: it is no batch
+    whole: str = ""  # the details with all values of their lists, where `details` has not all of them
 
 
 def changes(connection: sa.Connection, most: int = MOST) -> list[Happened]:
@@ -30,7 +33,12 @@ def changes(connection: sa.Connection, most: int = MOST) -> list[Happened]:
 
 def _events(connection: sa.Connection) -> list[Happened]:
     rows = ledger_events.every(connection)
-    return [Happened(one.time, one.what, one.words, one.author, one.batch) for one in rows]
+    return [_happened(one) for one in rows]
+
+
+def _happened(one: BanditEvent) -> Happened:
+    short, whole = one.words(LISTED), one.words()
+    return Happened(one.time, one.what, short, one.author, one.batch, "" if whole == short else whole)
 
 
 def _latest(connection: sa.Connection, table: sa.Table, most: int) -> Any:
