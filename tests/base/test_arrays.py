@@ -12,7 +12,9 @@ from dither.base import arrays
 from dither.deciding import decision
 from dither.models import Diagonal, Disjoint, Ridge
 from dither.models import model as contract
-from properties import NETWORKS, bounded, brief, every, same_arrays
+from libraries import LIBRARIES
+from longer import size
+from properties import NETWORKS, bounded, brief, every_preset, presets, same_arrays
 
 
 def refused(lib, name):
@@ -128,8 +130,8 @@ def test_models_reach_the_same_state(lib, model, batch):
     assert_allclose(lib.back(model.lipschitz(theirs, 2.0)), model.lipschitz(ours, 2.0), rtol=1e-9)
 
 
-@pytest.mark.parametrize("preset", dither.algorithms.PRESETS)
-@every()
+@pytest.mark.parametrize("lib", size(["read-only", "strict", "torch"], longer=LIBRARIES), indirect=True)
+@every_preset(3)
 def test_policies_make_the_same_choices(lib, name, preset):
     rng, d, K, R = np.random.default_rng(1), 3, 6, 4
     model, policy = dither.ALGORITHMS[name].configure(d, preset=preset)
@@ -175,8 +177,7 @@ def test_policies_make_the_same_choices(lib, name, preset):
 
 
 SETTINGS = [
-    *dither.ALGORITHMS,
-    *(f"{name}:preset=own_paper" for name in dither.ALGORITHMS),
+    *(f"{name}:preset={p}" for name in dither.ALGORITHMS for p in presets(name, 3, of=("default", "own_paper"))),
     "LinFP:form='vector'",
     "LinFP:coupled=False",
     "LinFP:c='oful'",
