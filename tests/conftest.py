@@ -14,7 +14,7 @@ import databases
 import longer
 from dither import cli
 from dither.base import compiled
-from libraries import Library
+from libraries import LIBRARIES, Library
 
 settings.register_profile("dither", deadline=None, derandomize=True, max_examples=longer.size(40, longer=100))
 settings.load_profile("dither")
@@ -54,7 +54,7 @@ def dither(monkeypatch, capsys):
     return run
 
 
-@pytest.fixture(params=["numpy", "read-only", "strict", "torch"])
+@pytest.fixture(params=LIBRARIES)
 def lib(request):
     """Each array library in turn."""
     return Library(request.param)

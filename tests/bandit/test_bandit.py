@@ -1,12 +1,10 @@
 """Properties of `Bandit`, each over all algorithms, besides those that `dither.testing` checks (test_testing.py)."""
 
 import numpy as np
-import pytest
 from numpy.testing import assert_allclose
 
 import dither
 from bandits import ARMS, learnt
-from dither.algorithms import PRESETS
 from oracles import unchanged
 from properties import (
     MONTE_CARLO,
@@ -15,6 +13,7 @@ from properties import (
     agree,
     ask,
     every,
+    every_preset,
     exact,
     few,
     known,
@@ -23,8 +22,7 @@ from properties import (
 )
 
 
-@every()
-@pytest.mark.parametrize("preset", PRESETS)
+@every_preset(3)
 def test_every_preset_answers_a_batch_as_a_loop(name, preset):
     a, b = (dither.ALGORITHMS[name](dim=3, preset=preset, seed=2) for _ in range(2))
     rng = np.random.default_rng(1)

@@ -18,8 +18,9 @@ import dither
 import oracles
 from cases import EXACT, contents, loop, refused, saved, three, with_header
 from dither.bandit import saving
+from longer import size
 from oracles import rows
-from properties import bounded, brief, every, known
+from properties import bounded, brief, every, every_preset, known
 
 # R2  late, and not in order
 
@@ -116,11 +117,10 @@ def test_s2_a_seed_is_a_whole_number(seed):
 # P1  saved in the middle
 
 
-@pytest.mark.parametrize("preset", dither.algorithms.PRESETS)
-@every()
+@every_preset(4)
 def test_p1_saved_in_the_middle(name, preset, tmp_path):
     b, g = dither.ALGORITHMS[name](dim=4, seed=7, preset=preset, floor=0.1), np.random.default_rng(1)
-    before, after = (brief(b.model, b.policy, n) for n in (100, 200))
+    before, after = (brief(b.model, b.policy, n) for n in size((50, 50), longer=(100, 200)))
     loop(b, g, before)
     before = rows(b)
     b.save(tmp_path / "b")

@@ -65,8 +65,10 @@ def test_an_outage(live, away):
     with pytest.raises(OSError, match="removed"):
         live.choose(X, ARMS)
     assert [one.what for one in live.troubles if one.what == "fallback"] == ["fallback"]
+    assert live.ledger.database.troubles.stands("fallback")
     away(False)
     newer = live.choose(X, ARMS, id="2")
+    assert not live.ledger.database.troubles.stands("fallback")
     assert not newer.fallback
     assert [id for id, _ in table(live)] == ["1", "f0", "f1", "f2", "2"]
     assert live.reward(["f0", "f1"], [1.0, 0.0]) == ["counted"] * 2

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from longer import size
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 
 
@@ -41,7 +43,8 @@ def test_a_backup_that_is_put_back_under_load_takes_what_it_lost_and_no_more(tmp
 
 
 def test_a_server_that_is_put_back_under_load_takes_what_it_lost_and_no_more(postgres):
-    tried("--postgres", "--rounds", "0", "--restores", "2", n=2)
+    n = size(1, longer=2)
+    tried("--postgres", "--rounds", "0", "--restores", str(n), n=n)
     # seen red: decisions that are stored without a comparison of marks: "did not know batch"
 
 

@@ -120,7 +120,8 @@ def test_it_is_told_with_what_was_raised_and_the_cure(mood, what, reason):
     assert live.bandit.observations == live.batch == 3
     said = f"since it raised {in_words(reason)} {when}"
     assert [one for one in live.status().warnings if said in one] == live.status().warnings
-    assert said in live.status().to_dict()["here"]["aside"]
+    (trouble,) = live.status().troubles
+    assert (trouble.what, trouble.state) == ("shadow", "stands")
     for call in (live.promote, lambda: live.to_bytes("shadow")):
         with pytest.raises(ValueError, match="the shadow is set aside, since it raised") as refused:
             call()
@@ -133,6 +134,7 @@ def test_it_is_told_with_what_was_raised_and_the_cure(mood, what, reason):
     assert live.shadow.observations == 4
     assert judged(live)[-1]
     assert live.status().warnings == []
+    assert [one.state for one in live.status().troubles] == ["mended"]
     assert live.to_bytes("shadow") == live.replay(of="shadow").to_bytes()
     live.promote()
     assert live.bandit.observations == 4

@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 
 import dither
 from dither import log
+from dither.log import reward_rules
 from dither.log.database.committing import Committer
 from ledgers import decision, features
 
@@ -56,13 +57,16 @@ def test_rewards_may_be_scalars_and_arrays_of_numpy(home):
     assert made.reward("d2", np.bool_(True)) == "counted"
     assert made.reward("d3", np.array(0.5)) == "counted"
     assert made.reward("d2", 1) == "known"
+    for wrong in (1.1e70, -1e71, np.float64(1e308), 10**80):
+        with pytest.raises(ValueError, match=r"between -1e\+70 and 1e\+70.*'d4'"):
+            made.reward("d4", wrong)
     for wrong in (10**400, np.array([1.0]), np.nan, np.complex128(1), None, "1"):
         with pytest.raises(ValueError, match="finite number"):
             made.reward("d4", wrong)
     with pytest.raises(ValueError, match="one reward for each id"):
         made.reward(["d4"], 1.0)
     assert made.read().r[:4].tolist() == [1.0, 0.0, 1.0, 0.5]
-    # seen red: a click of NumPy's True was refused, and 10**400 was an OverflowError
+    # seen red: a click of NumPy's True was refused, and 10**400 was an OverflowError; 1e71 counted as 1e70 in the sums
 
 
 @pytest.mark.parametrize(
@@ -150,13 +154,17 @@ def test_erase_asks_for_what_it_is_to_find(home):
     # seen red: user=None took all decisions that had other columns; "d0" was the ids 'd' and '0'
 
 
-def test_a_sum_that_is_too_large_is_kept_and_never_learnt():
+def test_a_sum_that_is_too_large_is_kept_and_never_learnt(monkeypatch):
+    """An older dither took such rewards."""
+    monkeypatch.setattr(reward_rules, "LARGEST", math.inf)
     made = live(parts=["a", "b"], horizon=10)
     first, second = made.choose(X, time=0).id, made.choose(X, time=0).id
     assert made.reward([first, second], [1e308, 1.0], 1, part="a") == ["counted", "counted"]
     assert made.reward([first, second], [1e308, 1.0], 1, part="b") == ["counted", "counted"]
     assert (made.bandit.observations, made.refused) == (1, 1)
     assert made.replay().to_bytes() == made.to_bytes()
+    total = made.ledger.days().total()
+    assert (total.reward, total.rewarded) == (1e77 + 2.0, 2)  # which sums can hold, with its square
     # seen red: an OverflowError, for all threads that wrote at the same time
 
 

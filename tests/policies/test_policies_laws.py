@@ -23,7 +23,7 @@ from dither.policies import (
     views,
 )
 from histories import learnt
-from properties import NETWORKS, SPENT, ask, every, shares, slack, uncertainty
+from properties import NETWORKS, SPENT, ask, every, every_preset, shares, slack, uncertainty
 
 # Parameters and rewards: laws of linear images of normals
 
@@ -136,8 +136,7 @@ def test_perturbations_that_make_no_sense_are_refused(build):
 # The registry
 
 
-@pytest.mark.parametrize("preset", dither.algorithms.PRESETS)
-@every()
+@every_preset(3)
 def test_every_preset_constructs_and_runs(name, preset):
     b = dither.ALGORITHMS[name](dim=3, preset=preset, seed=0)
     rng = np.random.default_rng(0)

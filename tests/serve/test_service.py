@@ -320,8 +320,10 @@ def test_openapi_has_examples_that_are_answered(live):
 
 
 def test_numbers_are_exact(live, client):
-    for x in (0.1, 1 / 3, 5e-324, 1.7976931348623157e308, math.pi * 1e-200, 2**53 - 1):
+    for x in (0.1, 1 / 3, 5e-324, 1e70, math.pi * 1e-200, 2**53 - 1):
         id = client.post("/decide", json={"context": {"country": "AT"}}).json()["id"]
         answer = client.post("/reward", json={"id": id, "reward": x})
         assert answer.status_code == 200
         assert live.read().r[-1] == x
+    answer = client.post("/reward", json={"id": id, "reward": 1.7976931348623157e308})
+    assert (answer.status_code, "between -1e+70 and 1e+70" in answer.text) == (422, True)

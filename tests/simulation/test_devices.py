@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose
 import dither
 from dither import models, policies
 from dither.base import arrays
+from longer import size
 from worlds import DIGITS, ENV, GLMS, LINEAR, LOGISTIC, WORLDS
 
 FEW = ["LinFP", "LinTS", "EpsGreedy"]
@@ -24,20 +25,20 @@ def torch_cpu(env, names, **settings):
     return dither.simulate(env, names, **settings, device="cpu")
 
 
-# Thousands of runs at once
+# Many runs at once
 
 
 @pytest.mark.parametrize(
     ("env", "names", "rounds"), [(ENV, LINEAR, 4), (LOGISTIC, ["GLMFP"], 3)], ids=["linear", "glm"]
 )
-def test_thousands_of_runs_are_those_of_numpy(env, names, rounds):
-    settings = dict(rounds=rounds, seed=3, record=range(1, rounds + 1))
-    there = torch_cpu(env, names, runs=2000, **settings)
-    here = dither.simulate(env, names, runs=2000, **settings)
+def test_many_runs_are_those_of_numpy(env, names, rounds):
+    runs, settings = size(500, longer=2000), dict(rounds=rounds, seed=3, record=range(1, rounds + 1))
+    there = torch_cpu(env, names, runs=runs, **settings)
+    here = dither.simulate(env, names, runs=runs, **settings)
     assert_allclose(there.regret, here.regret, rtol=1e-9, atol=1e-9)
     assert_allclose(there.realised, here.realised, rtol=1e-9, atol=1e-9)
-    alone = torch_cpu(env, names, runs=[7, 1999], **settings)  # run 7 is run 7
-    assert_allclose(alone.regret, there.regret[:, [7, 1999]], rtol=1e-9, atol=1e-9)
+    alone = torch_cpu(env, names, runs=[7, runs - 1], **settings)  # run 7 is run 7
+    assert_allclose(alone.regret, there.regret[:, [7, runs - 1]], rtol=1e-9, atol=1e-9)
     # seen red: one stream for all runs of a batch
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from dither.base import arrays
 
+LIBRARIES = ("numpy", "read-only", "strict", "torch")
+
 
 class Library:
     """A namespace, and the way there and back."""

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy import special
 
 import dither
+import longer
 from dither.deciding import decision
 from dither.models import model as contract
 from oracles import arrays_of
@@ -68,6 +69,21 @@ def every(of=None, *, names=dither.ALGORITHMS):
         return pytest.param(name, marks=refused if reason else ())
 
     return pytest.mark.parametrize("name", [case(name) for name in names])
+
+
+def presets(name, dim, *, of=dither.algorithms.PRESETS):
+    """Those presets of an algorithm that make another model or policy than the ones before, for this dimension."""
+    made = []
+    for preset in of:
+        pair = dither.ALGORITHMS[name].configure(dim, preset=preset)
+        if longer.LONG or pair not in made:
+            made.append(pair)
+            yield preset
+
+
+def every_preset(dim):
+    """One test for each algorithm and preset."""
+    return pytest.mark.parametrize(("name", "preset"), [(n, p) for n in dither.ALGORITHMS for p in presets(n, dim)])
 
 
 def able(of, names=dither.ALGORITHMS):

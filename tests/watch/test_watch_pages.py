@@ -500,6 +500,33 @@ def test_days_that_nobody_meant_do_not_fill_the_page():
     assert charts.whole_days([], most=90) == []
 
 
+def test_what_processes_count_and_what_fails_in_them_is_on_the_page(tmp_path):
+    """Of all processes, also those that are over, and as text alone."""
+    home = tmp_path / "a.db"
+    with dither.Live(home, bandit=dither.LinFP(dim=2, lam=1.0, seed=0)) as made:
+        made.choose(np.eye(2))
+        tallies = made.ledger.database.tallies
+        tallies.of_features([("unknown", SCRIPT, 3), ("misspelt", SCRIPT, 1)])
+        tallies.troubles.add("snapshot", f"it failed: {SCRIPT}")
+        tallies.troubles.mended("snapshot")
+        tallies.troubles.add("learning", f"it failed: {TURNED}")
+        tallies.write()
+        text = Client(watch.app(home)).get("/").text
+        stands = f"trouble with learning for 0 seconds, once, in {tallies.host}: it failed"
+        assert stands in Parsed(text).text.split("Nothing")[0]
+    seen = rows(text, "Troubles")
+    assert [(row[0], row[3], row[4]) for row in seen[1:]] == [
+        ("learning", "1", tallies.host),
+        ("snapshot", "1", tallies.host),
+    ]
+    assert (seen[1][2], seen[2][2][:2]) == ("stands", "20")
+    assert "<script>alert(1)" not in text
+    assert f"Unknown values: {SCRIPT} 3." in Parsed(text).text
+    again = Client(watch.app(home)).get("/").text  # the process has ended
+    assert "Nothing needs to be looked at." in Parsed(again).text
+    assert "stands" not in {row[2] for row in rows(again, "Troubles")}
+
+
 def test_a_file_is_asked_for_once(page):
     parsed = Parsed(page.get("/").text)
     places = [a[name] for _, a in parsed.tags for name in ("href", "src") if "/static/" in a.get(name, "")]

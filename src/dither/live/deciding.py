@@ -19,7 +19,7 @@ from dither.base import errors
 from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
-from dither.features import Catalogue
+from dither.features import Catalogue, counts
 from dither.live import beside, kept_requests, repeats, requests, same_settings
 from dither.live.learner import Learner
 from dither.live.requests import Call
@@ -199,7 +199,8 @@ class Decider:
         """The request, as features make X of it. Raises Stale where others come meanwhile, in another thread."""
         before = self._features()
         try:
-            return requests.read(self.bandit, self.catalogue, call)
+            with counts.heard(self._ledger.database.tallies.of_features):
+                return requests.read(self.bandit, self.catalogue, call)
         except Exception:
             if any(one is not other for one, other in zip(before, self._features(), strict=True)):
                 raise Stale from None

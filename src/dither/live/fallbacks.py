@@ -159,6 +159,7 @@ class Fallbacks:
                     for row in one.entry.rows:
                         del self._ids[row[0]]
         self._pause.passed()
+        self._ledger.database.troubles.mended("fallback")
 
     def _said(self, asked: list[Any]) -> list[Any]:
         """What the ledger answers to each, or its error."""
@@ -197,7 +198,7 @@ class Fallbacks:
             raise alone.error
         if alone.error is not None:
             words = f"the fallback that was shown as decision {one.entry.rows[0][0]!r} is not stored"
-            self._ledger.database.troubles.add("fallback", f"{words} ({in_words(alone.error)})", alone.error)
+            self._ledger.database.troubles.add("lost", f"{words} ({in_words(alone.error)})", alone.error)
 
     def stored_first(self, id: Any, words: str) -> None:
         """Store what waits, where a decision of this id does.
@@ -216,7 +217,7 @@ class Fallbacks:
             self.store()
         except OSError as reason:
             words = f"{len(self._ids)} fallbacks that were shown are not stored, and lost ({in_words(reason)})"
-            self._ledger.database.troubles.add("fallback", words, reason)
+            self._ledger.database.troubles.add("lost", words, reason)
 
 
 def _timed(asked: Asked) -> Asked:

@@ -29,7 +29,7 @@ from dither.live.requests import Call
 from dither.live.shown import Shown, ShownMany
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
-from dither.log.database import ledger_events, lessons
+from dither.log.database import lessons
 from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.database.ledger_events import BanditEvent
@@ -369,8 +369,8 @@ class Live:
     ) -> Shown | ShownMany:
         """`choose` for an event loop: the same arguments and answers. The loop goes on meanwhile.
 
-        Threads of this object decide, write and wait for the disk (`live.awaiting`). What many tasks ask for at once is
-        one transaction. The arrays that are passed must stay as they are until it returns.
+        A thread of this object decides, writes and waits for the disk (`live.awaiting`). What many tasks ask for at
+        once is one transaction. The arrays that are passed must stay as they are until it returns.
 
         Where the task is cancelled, or waits no longer by `asyncio.timeout`, the decision is stored whole, as one that
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you
@@ -518,10 +518,8 @@ class Live:
         self._changed()
 
     def events(self) -> list[BanditEvent]:
-        """What has changed the bandit, in order: number, batch, time, author, what, details."""
-        self.ledger.committer.begun()
-        with self.ledger.database.reading() as connection:
-            return ledger_events.every(connection)
+        """What has changed the bandit, in order: number, batch, time, author, what, details (`log.Ledger.events`)."""
+        return self.ledger.events()
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""
@@ -688,7 +686,7 @@ class Live:
         since : a time: the days from its day on; None: all days
         limits : what is a warning (`live.status.WarningLimits`); None: the defaults
         """
-        here = stands.facts_of(self, self._learner.stands.aside)
+        here = stands.facts_of(self)
         return stands.of(self.ledger, since=since, limits=limits or stands.WarningLimits(), here=here)
 
     def flush(self) -> None:

@@ -88,6 +88,7 @@ class Taught:
         load : what `from_bytes` needs for the user's classes; tell : called with a shadow that is set aside
         """
         self.load, self.version = load, 0  # counts what has changed
+        self.refusals: dict[int, int] = {}  # batch -> rewards that the model refused, until they are counted
         self.shadow: Bandit | None = None
         self.aside: ShadowAside | None = None  # None: the shadow, where there is one, has not raised
         self._tell = tell
@@ -274,6 +275,8 @@ class Taught:
         if self.watch.facts.settings is not None:
             self._watched(batch)
         refused = teach(self.bandit, batch)
+        if refused:
+            self.refusals[batch.number] = refused
         self._teach_shadow(judged.grown, judged)
         self.batch = self._shadow_at = batch.number
         self.mark, self.torn = batch.mark, False

@@ -86,6 +86,7 @@ class Turns:
             if self.budgets != before:
                 come = budgeted_arms.every_arm(connection) is None  # the arms are not known until they do
                 self._unseen = budgeted_arms.UnseenArms(self.budgets if come else ())
+                self._home.troubles.mended("budgets")
         self._limits = {
             arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
             for arm, several in self.budgets.items()

@@ -33,10 +33,12 @@ def export(ledger: Any, folder: Path, *, records: bool) -> list[Path]:
     the id of the edition since before it was read. A ledger that has it not may have other rows with the same counts,
     since it is another one, or was restored. So all of its days are written.
 
-    Raises ValueError for a folder with days that the ledger has not.
+    Raises ValueError for a folder with days that the ledger has not; NotADirectoryError for a file.
     """
     from dither.log.database import fetching
 
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, and an export is a folder of days: name another place")
     folder.mkdir(parents=True, exist_ok=True)
     lock = claim.Claim(folder)
     try:

@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from dither.base import errors
-from dither.base.errors import DASH
 from dither.log import record
 from dither.log.database import ledger_events, sql_tables
 from dither.log.database.ledger_events import BanditEvent
@@ -39,7 +37,7 @@ def _events(connection: sa.Connection) -> list[Happened]:
 
 
 def _happened(one: BanditEvent) -> Happened:
-    short, whole = (_of_event(one.details, listed) for listed in (LISTED, None))
+    short, whole = one.words(LISTED), one.words()
     return Happened(one.time, one.what, short, one.author, one.batch, "" if whole == short else whole)
 
 
@@ -53,7 +51,11 @@ def _time(micros: int) -> datetime:
 
 def _terms(connection: sa.Connection, most: int) -> list[Happened]:
     rows = _latest(connection, sql_tables.changes, most)
-    return [Happened(_time(row.time), "terms of rewards", _words(json.loads(row.terms))) for row in rows if row.number]
+    return [
+        Happened(_time(row.time), "terms of rewards", ledger_events.in_words(json.loads(row.terms)))
+        for row in rows
+        if row.number
+    ]
 
 
 def _arms(connection: sa.Connection, most: int) -> list[Happened]:
@@ -64,29 +66,3 @@ def _arms(connection: sa.Connection, most: int) -> list[Happened]:
 def _erasures(connection: sa.Connection, most: int) -> list[Happened]:
     rows = _latest(connection, sql_tables.erasures, most)
     return [Happened(_time(row.time), "erasure", f"{row.decisions:,} decisions by {row.by}") for row in rows]
-
-
-def _of_event(details: dict[str, Any], listed: int | None) -> str:
-    """What has changed, each with what it was before; or all that is said, where it is something else."""
-    after, before = details.get("settings"), details.get("before")
-    if not isinstance(after, dict) or not isinstance(before, dict) or not after:
-        return _words(details, listed)
-    again = "; all rewards were learnt again" if details.get("learnt again") else ""
-    return ", ".join(f"{name}: {before.get(name, DASH)} → {value}" for name, value in after.items()) + again
-
-
-def _words(details: dict[str, Any], listed: int | None = None) -> str:
-    return ", ".join(f"{name}: {_value(value, listed)}" for name, value in details.items())
-
-
-def _value(value: Any, listed: int | None) -> str:
-    """A value. listed : so many of the values of a list are shown, beside how many they are; None: all of them"""
-    if value is None or value == []:
-        return "none"
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_value(part, listed)}" for name, part in value.items())
-    if not isinstance(value, list):
-        return str(value)
-    if listed is None or len(value) <= listed:
-        return errors.listed(value, most=None)
-    return f"{len(value):,}, such as {errors.listed([str(one) for one in value[:listed]])}"
