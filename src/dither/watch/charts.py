@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from dither.log import ArmDays
 from dither.ope import verdicts
 from dither.watch import wording
-from dither.watch.timeline import Points
+from dither.watch.timeline import Timeline
 
 NORMAL = 1.96  # standard errors on either side, 95 %
 CURVES = 5  # arms that are drawn; the others are one curve
@@ -44,7 +44,7 @@ class Chart(NamedTuple):
     empty: str = ""  # what is said where there is nothing to draw
 
 
-def reward(points: Points) -> Chart:
+def reward(points: Timeline) -> Chart:
     """The mean reward of each day or hour, with the interval of its mean."""
     word, rows = points.step.word, points.rows
     y = [row.mean_reward for row in rows]
@@ -65,7 +65,7 @@ def reward(points: Points) -> Chart:
     return Chart("reward", "Reward a decision", says, data, series, *_newest(points, heads, cells), empty)
 
 
-def traffic(points: Points) -> Chart:
+def traffic(points: Timeline) -> Chart:
     """Decisions and rewards of each day or hour."""
     rows = points.rows
     series = [
@@ -83,7 +83,7 @@ def traffic(points: Points) -> Chart:
     return Chart("traffic", "Decisions", says, data, series, *_newest(points, heads, cells))
 
 
-def shares(sums: ArmDays, points: Points, *, beside_hours: bool = False) -> Chart:
+def shares(sums: ArmDays, points: Timeline, *, beside_hours: bool = False) -> Chart:
     """How often each of the arms that were shown most was shown, day by day.
 
     beside_hours : the other charts draw hours
@@ -113,7 +113,7 @@ def shares(sums: ArmDays, points: Points, *, beside_hours: bool = False) -> Char
     return Chart("shares", "Arms shown", says, data, series, *_newest(points, heads, cells))
 
 
-def exploration(points: Points) -> Chart:
+def exploration(points: Timeline) -> Chart:
     """How much was explored, by day or by hour."""
     word, rows = points.step.word, points.rows
     series = [
@@ -142,7 +142,7 @@ def estimates(evaluation: Any) -> Chart:
     return Chart("estimates", "Reward a decision", says, data, series, ["Policy, estimator", "Value", "Interval"], rows)
 
 
-def _over_time(kind: str, points: Points, series: list[Series], format: str, *, zero: bool = False) -> dict[str, Any]:
+def _over_time(kind: str, points: Timeline, series: list[Series], format: str, *, zero: bool = False) -> dict[str, Any]:
     step = points.step
     x = points.times(step.sent)
     return {
@@ -164,7 +164,7 @@ def _finite(values: Iterable[float]) -> list[float | None]:
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
 
 
-def _newest(points: Points, heads: list[str], cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+def _newest(points: Timeline, heads: list[str], cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     """The heads and the rows of a table, the newest row first."""
     rows = [[at, *some] for at, some in zip(points.times(points.step.form), cells, strict=True)]
     return [points.step.head, *heads], rows[::-1]

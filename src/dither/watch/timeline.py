@@ -34,8 +34,8 @@ DAY = Step("day", "Day", timedelta(days=1), "%Y-%m-%d", "%Y-%m-%d")
 HOUR = Step("hour", "Hour (UTC)", timedelta(hours=1), "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%MZ")
 
 
-class Points(NamedTuple):
-    """The points of a chart, in order."""
+class Timeline(NamedTuple):
+    """The points of a chart over time, in order."""
 
     step: Step
     rows: list[ArmDay]  # of all arms
@@ -45,20 +45,20 @@ class Points(NamedTuple):
         return [row.day.strftime(form) for row in self.rows if row.day is not None]
 
 
-def days(rows: Iterable[ArmDay], *, most: int | None) -> Points:
+def days(rows: Iterable[ArmDay], *, most: int | None) -> Timeline:
     """The latest days, at most so many; days without decisions are there too, unless they are very many."""
     there = {row.day: row for row in rows if row.day is not None}
-    return Points(DAY, _whole(there, DAY.length, most, last=max(there)) if there else [])
+    return Timeline(DAY, _whole(there, DAY.length, most, last=max(there)) if there else [])
 
 
-def hours(rows: Sequence[ArmDay], now: datetime) -> Points:
+def hours(rows: Sequence[ArmDay], now: datetime) -> Timeline:
     """The hours of a status up to that of its `now`, from the first with a decision on.
 
     Earlier ones are left out, as they may be of the time before hours were kept. So are those that are yet to come.
     """
     last = now.replace(minute=0, second=0, microsecond=0)
     there: dict[date, ArmDay] = {row.day: row for row in rows if row.day is not None}
-    return Points(HOUR, _whole(there, HOUR.length, None, last=last) if there else [])
+    return Timeline(HOUR, _whole(there, HOUR.length, None, last=last) if there else [])
 
 
 def chosen(seen: Status, *, by: str | None, most: str | None) -> tuple[str, str]:
