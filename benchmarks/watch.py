@@ -132,7 +132,8 @@ def telling(page, times):
 def in_browser(path, visits=3):
     """Seconds from the click on, in a Chromium that has never seen the page, of a service that was just started.
 
-    It has no driver: for one, V8 looks up the lines of an error that Plotly makes as it starts, which takes 0.4 s.
+    It has no driver, with which it takes 0.4 s more. The likely cause, which was not shown: for the log of a driver V8
+    looks up the lines of an error that Plotly makes as it starts.
     """
     times = []
     with (

@@ -7,16 +7,17 @@ from typing import Any
 from dither.base.visible import visible
 from dither.log import ArmDay, ArmDays, reward_rules
 from dither.log.database import fetching
-from dither.watch import charts, happened, latest, query, shadowing
+from dither.watch import charts, happened, latest, query, shadowing, timeline
 from dither.watch.desk import Busy
 from dither.watch.judging import POLICIES, ROWS
 from dither.watch.query import Order
 from dither.watch.watched import StillReading, WatchedLedger
 
-DAYS: dict[str, int | None] = {"14": 14, "90": 90, "all": None}  # as the address says it -> days that are drawn
 FEW = 8  # arms, decisions and events on the overview
 ROWS_OF_WHY = 20  # arms, and fields, of an explanation
 NAMED = 200  # arms whose ids are proposed
+VIEWS = [("hours", f"{timeline.LATEST} hours", {"by": "hours"})]  # what may be drawn, its words, and its address
+VIEWS += [(name, f"{name} days", {"days": name}) for name in timeline.DAYS]
 SORTS: dict[str, Callable[[ArmDay], Any]] = {  # column of the table of arms -> what it is sorted by
     "arm": lambda arm: str(arm.arm),
     "share": lambda arm: arm.decisions,
@@ -37,16 +38,23 @@ def _last(x: float) -> float:
 
 def overview(watched: WatchedLedger, asked: Query) -> Content:
     """The state of what runs, and its latest days."""
-    seen, text = watched.status(), asked.get("days", "")
+    seen = watched.status()
     sums = seen.days
-    shown = text if text in DAYS else "90"
-    days = charts.whole_days(sums.by_day(), most=DAYS[shown])
-    drawn = [charts.reward(days), charts.traffic(days), charts.shares(sums, days), charts.exploration(days)]
+    shown, missing = timeline.chosen(seen, by=asked.get("by"), most=asked.get("days"))
+    days = timeline.days(sums.by_day(), most=timeline.DAYS[timeline.USUAL if shown == "hours" else shown])
+    points = timeline.hours(seen.hours.rows, seen.now) if shown == "hours" and seen.hours is not None else days
+    drawn = [
+        charts.reward(points),
+        charts.traffic(points),
+        charts.shares(sums, days, beside_hours=points is not days),
+        charts.exploration(points),
+    ]
     return {
-        "charts": {one.name: one for one in drawn} if days else {},
-        "days": days,
-        "choices": list(DAYS),
+        "charts": {one.name: one for one in drawn} if days.rows else {},
+        "days": days.rows,
+        "choices": [(name, title, query.link(asked, **where)) for name, title, where in VIEWS],
         "chosen": shown,
+        "missing": missing,
         "decisions": latest.decisions(watched.ledger, FEW),
         "seen": seen,
         "few": FEW,
@@ -71,6 +79,7 @@ def table_of_arms(sums: ArmDays, asked: Query, *, most: int | None = None) -> Co
         "arms": rows[:most],
         "all_arms": len(rows),
         "order": order,
+        "sorted": lambda by: query.link(asked, sort=by),
         "total": total,
         "longest": max(shares, default=1.0) or 1.0,
         "stated": any(arm.stated for arm in rows),

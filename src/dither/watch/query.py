@@ -3,10 +3,13 @@
 import math
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from dither.watch.judging import POLICIES, ROWS, Asked
 
 SETTINGS = 8  # at most, of one question
+KEPT = ("sort", "days", "by")  # what a link to the same page keeps
+LONGEST = 40  # characters of what is kept
 
 
 class Order(NamedTuple):
@@ -20,6 +23,13 @@ def order(text: str | None, columns: Collection[str], *, default: Order) -> Orde
     """The order that `column` or `column-down` means."""
     by, dash, _ = (text or "").partition("-down")
     return Order(by, bool(dash)) if by in columns else default
+
+
+def link(query: Mapping[str, str], **other: str) -> str:
+    """The address of the same page with another choice, which keeps the others. Of `days` and `by` there is one."""
+    gone = {"days", "by"} if other.keys() & {"days", "by"} else set()
+    kept = {name: query[name] for name in KEPT if name not in gone and 0 < len(query.get(name, "")) <= LONGEST}
+    return f"?{urlencode(other | kept | other)}"
 
 
 def whole(text: str | None) -> int | None:

@@ -2,7 +2,9 @@
 // The charts of a page. The numbers stand in it as JSON; the colours are those of the style, so they follow the theme.
 
 (() => {
+  const DAY = 864e5; // milliseconds
   const STEPS = [1, 2, 3, 7, 14, 28]; // days from a tick to the next
+  const HOURS = [1, 2, 3, 6, 12, 24]; // and hours
   const numbers = { exponentformat: "e", minexponent: 7, separatethousands: true }; // in the others Plotly sets styles, which the content policy refuses
   const charts = [...document.querySelectorAll(".plot")].map((plot) => ({
     plot,
@@ -32,7 +34,7 @@
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: fontFamily, size: 12, color: of("--soft") },
       hoverlabel: { bgcolor: of("--page"), bordercolor: of("--line"), font: { family: fontFamily, size: 12.5, color } },
-      xaxis: { ...axis, showgrid: false, type: "date", hoverformat: "%a %b %-d, %Y", nticks: most, ticks: "outside", ticklen: 5, tickcolor: of("--line"), tickangle: 0, ...times(data, most) },
+      xaxis: { ...axis, showgrid: false, type: "date", hoverformat: "%a %b %-d, %Y", nticks: most, ticks: "outside", ticklen: 5, tickcolor: of("--line"), tickangle: 0, ...(data.step ? times(data, most) : {}) },
       yaxis: { ...axis, ...numbers, rangemode: data.zero ? "tozero" : "normal", ...counts(data) },
     };
     if (data.format) layout.yaxis.tickformat = data.format;
@@ -49,11 +51,18 @@
   // never within one, evenly, and not so near an end that a label is cut. For half a year and more Plotly's are months.
   function times({ x, step }, most) {
     const [first, last] = [x[0], x.at(-1)].map((time) => Date.parse(time));
-    const range = [first - step / 2, last + step / 2];
-    const apart = STEPS.find((n) => Math.ceil(x.length / n) <= most);
-    if (!apart || (last - first) / step + 1 !== x.length) return { range };
+    const range = [first - step / 2, last + step / 2].map(utc);
+    const hours = step < DAY ? { hoverformat: "%a %b %-d, %H:%M UTC", tickformat: "%H:%M\n%b %-d", title: { text: "UTC", standoff: 2 } } : {};
+    const apart = (step < DAY ? HOURS : STEPS).find((n) => Math.ceil(x.length / n) <= most);
+    if (!apart || (last - first) / step + 1 !== x.length) return { range, ...hours };
+    if (step < DAY) return { range, ...hours, tickmode: "linear", tick0: utc(Math.ceil(first / (apart * step)) * apart * step), dtick: apart * step };
     const start = Math.floor(((x.length - 1) % apart) / 2);
     return { range, tickmode: "linear", tick0: x[start], dtick: apart * step };
+  }
+
+  // A time as Plotly takes it in UTC: it reads a number as one of the reader's own zone.
+  function utc(time) {
+    return new Date(time).toISOString();
   }
 
   // Few decisions are counted one by one, and not by halves.
