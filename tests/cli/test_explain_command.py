@@ -46,6 +46,17 @@ def test_what_is_not_there_is_named(dither, ledger, tmp_path):
     assert not (tmp_path / "typo.db").exists()  # seen red: an empty ledger made by a typo
 
 
+def test_a_page_lies_where_pages_of_other_commands_may(dither, ledger, tmp_path):
+    path, id, _ = ledger
+    page = tmp_path / "new" / "folder" / "why.html"
+    assert dither("explain", path, id, "--html", page)[0] == 0
+    assert page.read_text().startswith("<!doctype html>")
+    for wrong, words in ((tmp_path, "must name a file"), (page / "why.html", "is a file: name another place")):
+        code, out, err = dither("explain", path, id, "--html", wrong)
+        assert (code, out, words in err) == (2, "", True)
+    # seen red: the explanation, and then the refusal
+
+
 def test_the_page_on_a_phone(dither, chromium, ledger, tmp_path):
     path, id, _ = ledger
     html = tmp_path / "why.html"

@@ -149,19 +149,16 @@ def test_a_loop_goes_on_while_the_disk_is_at_work(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("early", [True, False])
 def test_to_cancel_leaves_a_whole_decision_or_none(tmp_path, monkeypatch, early):
-    """Early: all threads are busy, so nothing of it has begun."""
+    """Early: the thread is busy, so nothing of it has begun."""
     live = dither.Live(tmp_path / "a.db", bandit=begin())
     begun, free = held(monkeypatch)
 
     async def calls():
         busy = [asyncio.ensure_future(live.achoose(X, id="0"))]
         await until(begun)
-        for i in range(1, 10):
-            busy.append(asyncio.ensure_future(live.achoose(X, id=str(i))))
-            await asyncio.sleep(0)
-            while live._desk._waiting and i < awaiting.THREADS:  # each of the threads takes one, and waits for the disk
-                await asyncio.sleep(0.001)
-        assert len(live._desk._waiting) == 10 - awaiting.THREADS
+        busy += [asyncio.ensure_future(live.achoose(X, id=str(i))) for i in range(1, 10)]
+        await asyncio.sleep(0)
+        assert len(live._desk._waiting) == 9
         mine = busy[-1] if early else busy[0]
         mine.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -208,7 +205,7 @@ def test_a_ledger_that_changes_meanwhile_is_asked_again(tmp_path):
     # seen red: `Stale` given as an answer
 
 
-def test_a_child_has_threads_of_its_own(tmp_path):
+def test_a_child_has_a_thread_of_its_own(tmp_path):
     live = dither.Live(tmp_path / "a.db", bandit=begin())
     asyncio.run(live.achoose(X, id="parent"))
     child = os.fork()
@@ -219,11 +216,11 @@ def test_a_child_has_threads_of_its_own(tmp_path):
             os._exit(0)
     os.waitpid(child, 0)
     assert set(live.read().frame["id"]) == {"parent", "child"}
-    # seen red: a child that believes in the threads of its parent (it waits for ever)
+    # seen red: a child that believes in the thread of its parent (it waits for ever)
 
 
 def test_one_who_leaves_takes_no_answer_from_the_others():
-    """All that is asked while the threads are busy is answered together."""
+    """All that is asked while the thread is busy is answered together."""
     groups, gates = [], [threading.Event(), threading.Event()]
 
     def answered(asked):
@@ -234,11 +231,9 @@ def test_one_who_leaves_takes_no_answer_from_the_others():
     desk = awaiting.Desk(answered)
 
     async def calls():
-        first = []
-        for i in range(awaiting.THREADS):
-            first.append(asyncio.ensure_future(desk.ask(f"{i}")))
-            while len(groups) <= i:
-                await asyncio.sleep(0.001)
+        first = asyncio.ensure_future(desk.ask("first"))
+        while not groups:
+            await asyncio.sleep(0.001)
         late = [asyncio.ensure_future(desk.ask(one)) for one in ("gone", "late", "stays")]
         await asyncio.sleep(0)
         gates[0].set()
@@ -246,8 +241,52 @@ def test_one_who_leaves_takes_no_answer_from_the_others():
             await asyncio.sleep(0.001)
         late[0].cancel()
         gates[1].set()
-        return await asyncio.gather(*late[1:], *first)
+        return await asyncio.gather(*late[1:], first)
 
     assert asyncio.run(calls())[:2] == ["LATE", "STAYS"]
     assert groups[-1] == ["gone", "late", "stays"]
     # seen red: an answer that is given to who has left, which raises
+
+
+def test_calls_that_come_quickly_are_taken_together(monkeypatch):
+    """A batch waits a little for more, where calls come while one is answered. Who is alone waits for nobody."""
+    groups, pauses, gate = [], [], threading.Event()
+
+    def answered(asked):
+        groups.append(asked)
+        assert gate.wait(60)
+        return asked
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        asyncio.run_coroutine_threadsafe(more(), loop).result(60)  # what comes meanwhile
+
+    async def more():
+        rest.append(asyncio.ensure_future(desk.ask("later")))
+        await asyncio.sleep(0)
+
+    async def calls():
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        gate.set()
+        await desk.ask("alone")
+        await desk.ask("alone again")
+        assert not pauses
+        gate.clear()
+        first = asyncio.ensure_future(desk.ask("first"))
+        while len(groups) < 3:
+            await asyncio.sleep(0.001)
+        second = asyncio.ensure_future(desk.ask("second"))
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(first, second)
+        await asyncio.gather(*rest)
+
+    loop, rest, desk = None, [], awaiting.Desk(answered)
+    monkeypatch.setattr(awaiting, "APART", 60.0)
+    monkeypatch.setattr(awaiting.time, "sleep", sleep)
+    asyncio.run(calls())
+    assert groups == [["alone"], ["alone again"], ["first"], ["second", "later"]]
+    assert len(pauses) == 1
+    assert 0 < pauses[0] < 60
+    # seen red: no pause; a pause of who is alone

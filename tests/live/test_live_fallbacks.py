@@ -65,8 +65,10 @@ def test_an_outage(live, away):
     with pytest.raises(OSError, match="removed"):
         live.choose(X, ARMS)
     assert [one.what for one in live.troubles if one.what == "fallback"] == ["fallback"]
+    assert live.ledger.database.troubles.stands("fallback")
     away(False)
     newer = live.choose(X, ARMS, id="2")
+    assert not live.ledger.database.troubles.stands("fallback")
     assert not newer.fallback
     assert [id for id, _ in table(live)] == ["1", "f0", "f1", "f2", "2"]
     assert live.reward(["f0", "f1"], [1.0, 0.0]) == ["counted"] * 2
@@ -194,18 +196,24 @@ def test_other_features_come_while_it_waits(tmp_path, away):
     # seen red: X of the scale 1 learnt as X of the scale 10
 
 
-def test_a_commit_that_was_lost_on_its_way_back(live, monkeypatch):
-    """The row is there, of another arm, and its caller was shown the fallback: the row says so then."""
-    whole, lost = homes.Home._ended, []
+@pytest.fixture
+def lost(monkeypatch):
+    """Commits that are lost on their way back: as many as it has items."""
+    whole, left = homes.Home._ended, []
 
     def ended(self, connection, error):
         number = whole(self, connection, error)
-        if error is None and lost:
-            lost.pop()
+        if error is None and left:
+            left.pop()
             raise OSError("lost in the commit")
         return number
 
     monkeypatch.setattr(homes.Home, "_ended", ended)
+    return left
+
+
+def test_a_commit_that_was_lost_on_its_way_back(live, lost):
+    """The row is there, of another arm, and its caller was shown the fallback: the row says so then."""
     lost.append(1)
     d = live.choose(X, ARMS, mask=[True, True, False], id="f", body="x", fallback="b")
     assert d.fallback
@@ -218,6 +226,84 @@ def test_a_commit_that_was_lost_on_its_way_back(live, monkeypatch):
     assert live.reward("f", 1.0) == "counted"
     assert live.choose(X, ARMS, mask=[True, True, False], id="f", body="x", fallback="b").arm == "b"
     assert not any("not stored" in one.words for one in live.troubles)
+
+
+COSTS = {"a": 2.5, "b": 1.0, "c": 0.5}
+
+
+@pytest.mark.parametrize(("batch", "costs"), [(None, None), (None, [2.5, 1.0, 0.5]), (3, COSTS)])
+def test_a_row_that_a_fallback_replaces_has_spent_nothing(shared, lost, batch, costs):
+    budgets = {arm: [dither.Budget(20, "day"), dither.Budget(30, None)] for arm in ARMS}
+    live = dither.Live(shared, bandit=begin(), budgets=budgets)
+    price = dict.fromkeys(ARMS, 1.0) if costs is None else COSTS
+    want = dict.fromkeys(ARMS, 0.0)
+    for i in range(6):
+        if i % 2:
+            lost.append(1)
+        ids = f"f{i}" if batch is None else [f"f{i}-{j}" for j in range(batch)]
+        d = live.choose(X if batch is None else np.stack([X] * batch), ARMS, id=ids, costs=costs, fallback="b")
+        assert d.fallback is bool(i % 2)
+        for arm in [] if d.fallback else np.atleast_1d(d.arm):
+            want[arm] += price[arm]
+        live.flush()
+        assert live.spent() == {arm: (spent, spent) for arm, spent in want.items()}
+    # seen red: what the lost decision had spent was spent; each row 1, whatever it costs
+
+
+def test_a_fallback_that_replaces_itself_gives_nothing_back(live, lost):
+    live.change(budgets={arm: dither.Budget(5) for arm in ARMS})
+    for _ in range(3):
+        live.choose(X, ARMS)
+    spent = live.spent()
+    lost.extend([1, 1])  # the decision, and the fallback in its place
+    assert live.choose(X, ARMS, id="f", fallback="b").fallback
+    with pytest.raises(OSError, match="lost"):
+        live.flush()
+    live.flush()
+    assert live.spent() == spent
+    assert [arm for id, arm in table(live) if id == "f"] == [1]
+    # seen red: the fallback was given back too
+
+
+def test_a_row_that_a_fallback_replaces_is_no_round(tmp_path, lost):
+    keep = dither.Baseline("a", 0.5, 0.1)
+    live = dither.Live(tmp_path / "a.db", bandit=begin(baseline=keep, floor=0.0))
+    for i in range(4):
+        if i == 2:
+            lost.append(1)
+        assert live.choose(X, ARMS, id=f"f{i}", fallback="b").fallback is (i == 2)
+        live.flush()
+    with live.ledger.database.reading() as connection:
+        want = live._turns.recount(connection)
+    assert (want.rounds, live._turns.rounds().rounds) == (3, 3)
+    # seen red: 4 rounds
+
+
+def test_bad_costs_have_no_fallback(tmp_path, away):
+    live = dither.Live(tmp_path / "a.db", bandit=begin(), budgets={"a": dither.Budget(1)})
+    away(True)
+    with pytest.raises(ValueError, match="costs must be numbers of at least 0"):
+        live.choose(X, ARMS, costs=[-1.0, 1.0, 1.0], fallback="b")
+
+
+def test_what_waits_is_neither_explained_nor_corrected(live, away):
+    live.choose(X, ARMS, id="1")
+    away(True)
+    live.choose(X, ARMS, id="f", fallback="b")
+    live.choose(X, ARMS, id=7, fallback="b")
+    said = "decision '{}' is a fallback, shown while the store was away, and is not stored yet: {}"
+    for id in ("f", 7):
+        with pytest.raises(OSError, match=said.format(id, "it cannot be explained until then. Ask again")):
+            live.explain(id)
+        with pytest.raises(OSError, match=said.format(id, "nothing of the correction is there. Send it again")):
+            live.correct(id, 1.0)
+    away(False)
+    assert live.explain("f").decision.arm == "b"
+    assert live.reward("f", 1.0) == "counted"
+    assert live.correct("f", 0.5) == "counted"
+    with pytest.raises(LookupError, match="other"):
+        live.explain("other")
+    # seen red: LookupError, as of an id that no decision has
 
 
 def test_an_id_that_another_decision_has_is_told(live, away):

@@ -136,7 +136,8 @@ def test_tasks_of_asyncio_share_one(home):
 
 def test_the_first_names_of_slots_do_not_wait_for_a_learner(home):
     """Who asks the ledger for the names must not hold the bandit, since the learner needs it to show what it learnt."""
-    live = dither.Live(home, bandit=dither.LinFP(dim=2, disjoint=2, lam=1.0, seed=0))
+    bandit = dither.LinFP(dim=2, disjoint=2, lam=1.0, seed=0)
+    live = dither.Live(home, bandit=bandit, refresh_seconds=1e6)  # a look at the ledger waits for the turn by itself
     decider, shown = live._decider, []
     asked = threading.Event()
     named = decider._slot_ids

@@ -15,7 +15,7 @@ from dither.log.database import sql_tables
 
 X = np.eye(3)
 pytestmark = pytest.mark.usefixtures("closing", "by_numpy")
-OLDER = ["0001", "0003", "0006"]  # a ledger of each is made, and upgraded
+OLDER = ["0001", "0003", "0006", "0012"]  # a ledger of each is made, and upgraded
 
 
 @pytest.fixture

@@ -80,7 +80,8 @@ def test_metrics_are_those_of_the_status(home):
     assert found[("dither_pending_decisions",)] == 5
     assert found[("dither_learning_lag_seconds",)] == 0
     assert found["dither_budget_limit", "a", "day"] == 100
-    assert found[("dither_troubles",)] == 0
+    assert found[("dither_standing_troubles",)] == 0
+    assert found[("dither_refused_rewards_total",)] == 0
     for line in text.splitlines():
         if line.startswith("# TYPE"):
             _, _, name, kind = line.split()
@@ -150,8 +151,8 @@ def test_troubles_and_what_features_did_not_know(home):
         assert seen.here.unknown == {"country": 1}
         assert seen.exit_code == 1
         assert "trouble with snapshot" in seen.warnings[0]
-        assert "country: 1" in seen.text()
-        assert values(seen.prometheus())["dither_unknown_values", "country"] == 1
+        assert "unknown values: country: 1" in seen.text()
+        assert values(seen.prometheus())["dither_unknown_values_total", "country"] == 1
 
 
 # The command

@@ -1,5 +1,7 @@
 """Sums by day and arm are those of the rows that `read` gives, added up by hand."""
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 import sqlalchemy as sa
@@ -7,8 +9,9 @@ import sqlalchemy as sa
 import dither
 from dither import log
 from dither.bandit.bandit import Decision
-from dither.log.database import days, erasing, lessons, sql_tables
-from ledgers import features
+from dither.log.database import days, erasing, keeping, lessons, sql_tables
+from dither.log.database import home as homes
+from ledgers import features, moment
 from sums_by_hand import by_hand, same
 
 DAYS = ("2026-03-01T23:59:59.999999", "2026-03-02T00:00:00", "1969-12-31T23:59:59")
@@ -108,6 +111,23 @@ def test_what_is_taken_out_leaves_no_trace(home):
         assert ledger.days().total().reward == 0.1
 
 
+def test_the_largest_rewards_are_added_exactly(shared):
+    """Also where a decision has several of them, and is shown hardly ever. Seen red with what was cut at 1e70."""
+    with log.Ledger(shared) as ledger:
+        for n, p in enumerate((0.5, 1e-60)):
+            ledger.record(Decision(0, p, "exact", None, None), X=features(n), id=n, time=DAYS[1])
+            for part in "ab":
+                ledger.reward(n, 1e70, part=part)
+        ledger.reward(1, -1e70, part="c")
+        for _ in range(2):
+            total = ledger.days().total()
+            assert (total.reward, total.reward_squared) == (2e70 + 1e70, 2e70**2 + 1e70**2)
+            assert total.weighted_reward == pytest.approx(1e130, rel=1e-15)
+            assert total.squared_weighted_reward == pytest.approx(1e190, rel=1e-15)
+            assert total.weighted_reward_squared == pytest.approx(1e260, rel=1e-15)
+            kept(ledger)
+
+
 def test_days_of_a_span(home):
     ledger = filled(home)
     for _ in range(2):
@@ -196,3 +216,84 @@ def test_a_learner_keeps_the_sums(home):
         live.close()
         with log.Ledger.to_read(home) as ledger:
             assert sum(counts[0] for counts, _ in only_kept(ledger).values()) == 4
+
+
+# Hours
+
+
+NOW = moment(1800)  # by the clock of the database
+HOUR = 3600  # seconds
+
+
+@pytest.fixture
+def stopped(monkeypatch):
+    """The clock of the database stands."""
+    monkeypatch.setattr(homes.Home, "now", lambda self, connection: int(NOW.timestamp()) * 10**6)
+
+
+def recent(home):
+    """A ledger whose decisions are so many hours old, each second one with a reward."""
+    ledger, rng = log.Ledger(home), np.random.default_rng(0)
+    for n, ago in enumerate((0, 0.25, 0.5, 1, 30, 47, 60, 90)):
+        P = rng.dirichlet(np.ones(3))
+        d = Decision(n % 3, float(P[n % 3]), "exact", None, 0.2)
+        ledger.record(d, X=features(n, K=3), id=n, time=moment(1800 - HOUR * ago), probabilities=P)
+        if n % 2:
+            ledger.reward(n, float(rng.normal()))
+    return ledger
+
+
+def read_hours(ledger):
+    with ledger.database.reading() as connection:
+        return days.sums(connection, ledger.database).hours
+
+
+def hours_by_hand(ledger):
+    """Of the hour of now and of the 47 before it."""
+    return {key: cell for key, cell in by_hand(ledger, hours=True).items() if key[0] > NOW - timedelta(hours=48)}
+
+
+def test_hours_are_those_of_the_rows_whether_or_not_they_are_kept(home, stopped):
+    """Seen red: rewards that came after their decision was in the sums were missing in its hour."""
+    ledger = recent(home)
+    same(read_hours(ledger), hours_by_hand(ledger))
+    assert len(read_hours(ledger).rows) == 4
+    more = True
+    while more:
+        more = kept(ledger, most=2)
+        same(read_hours(ledger), hours_by_hand(ledger))
+    ledger.correct(1, 2.5)
+    ledger.reward(0, 1.0)
+    ledger.erase([2, 3])
+    same(read_hours(ledger), hours_by_hand(ledger))
+    kept(ledger)
+    same(read_hours(ledger), hours_by_hand(ledger))
+    same(ledger.days(), by_hand(ledger))
+    with ledger.database.reading() as connection:
+        oldest = connection.scalar(sa.select(sa.func.min(sql_tables.hours.c.hour)))
+    assert oldest == moment(-60 * HOUR).timestamp() // HOUR  # the one of 90 hours ago is not kept
+    ledger.close()
+
+
+def test_hours_that_an_older_dither_has_not_kept_begin_anew(stopped):
+    """It keeps days alone. What is whole is told, and nothing else; seen red: hours without what it had added."""
+    ledger = recent(None)
+    kept(ledger)
+    with ledger.holding() as connection:
+        stood = keeping.settings(connection)[days.SETTING]
+        keeping.put(connection, days.SETTING, [[stood[0][0] + 1, []], *stood[1:]])
+    assert read_hours(ledger) is None
+    with ledger.holding() as connection:
+        keeping.put(connection, days.SETTING, stood)
+        connection.execute(sa.delete(sql_tables.settings).where(sql_tables.settings.c.name == days.OF_HOURS))
+    assert read_hours(ledger) is None
+    kept(ledger)
+    assert read_hours(ledger).rows == ()
+    for ahead in (0, 1, 2):
+        ledger.record(Decision(0, 0.5, "exact", None, None), X=features(9), time=moment(HOUR * ahead))
+    for _ in range(2):
+        wanted = {key: cell for key, cell in hours_by_hand(ledger).items() if key[0] >= moment(HOUR)}
+        assert len(wanted) == 2
+        same(read_hours(ledger), wanted)
+        kept(ledger)
+    ledger.close()

@@ -461,9 +461,12 @@ def test_what_is_erased_is_gone_from_the_file(tmp_path):
     # seen red: without the checkpoint
 
 
-@pytest.mark.parametrize(("value", "found"), [(1, 3), (1.0, 3), (True, 1), ("1", 3), ("1.0", 2), ("None", 0)])
+@pytest.mark.parametrize(("value", "found"), [(1, 3), (1.0, 3), (True, 1), ("1", 3), ("1.0", 2), ("[" * 9000, 0)])
 def test_a_number_and_its_text_are_one_value_to_erase(home, value, found):
-    """A person with the number 7 may have been stored as text. Seen red with values that were compared as JSON."""
+    """A person with the number 7 may have been stored as text.
+
+    Seen red with values that were compared as JSON, and with a text of brackets, which ended the stack of Python.
+    """
     made = log.Ledger(home)
     for i, own in enumerate([1, 1.0, True, "1"]):
         made.record(decision(), X=features(i), id=f"d{i}", extra={"key": own})

@@ -1,6 +1,7 @@
 """What is given to a ledger by mistake: it is refused at the door, in one line, and spoils nothing for others."""
 
 import json
+import math
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -10,6 +11,7 @@ from numpy.testing import assert_array_equal
 
 import dither
 from dither import log
+from dither.log import reward_rules
 from dither.log.database.committing import Committer
 from ledgers import decision, features
 
@@ -55,13 +57,16 @@ def test_rewards_may_be_scalars_and_arrays_of_numpy(home):
     assert made.reward("d2", np.bool_(True)) == "counted"
     assert made.reward("d3", np.array(0.5)) == "counted"
     assert made.reward("d2", 1) == "known"
+    for wrong in (1.1e70, -1e71, np.float64(1e308), 10**80):
+        with pytest.raises(ValueError, match=r"between -1e\+70 and 1e\+70.*'d4'"):
+            made.reward("d4", wrong)
     for wrong in (10**400, np.array([1.0]), np.nan, np.complex128(1), None, "1"):
         with pytest.raises(ValueError, match="finite number"):
             made.reward("d4", wrong)
     with pytest.raises(ValueError, match="one reward for each id"):
         made.reward(["d4"], 1.0)
     assert made.read().r[:4].tolist() == [1.0, 0.0, 1.0, 0.5]
-    # seen red: a click of NumPy's True was refused, and 10**400 was an OverflowError
+    # seen red: a click of NumPy's True was refused, and 10**400 was an OverflowError; 1e71 counted as 1e70 in the sums
 
 
 @pytest.mark.parametrize(
@@ -98,6 +103,9 @@ def test_a_horizon_beyond_the_calendar_ends_with_it(home):
         ({"u": ["a", "\udfff"]}, "surrogate"),
         ({"u": {}}, "extra must hold"),
         ({"u": b"x"}, "extra must hold"),
+        ({"t": 1, "u": [b"x"]}, r"extra must hold .* got u=\[b'x'\]"),
+        ({"t": 1, "u": np.array({"a": 1}, dtype=object)}, "got u={'a': 1}"),
+        ({"t": 1, "u": np.array(1 + 2j)}, r"got u=\(1\+2j\)"),
     ],
 )
 def test_columns_that_no_log_could_be_read_with_are_refused(home, tmp_path, extra, words):
@@ -146,13 +154,17 @@ def test_erase_asks_for_what_it_is_to_find(home):
     # seen red: user=None took all decisions that had other columns; "d0" was the ids 'd' and '0'
 
 
-def test_a_sum_that_is_too_large_is_kept_and_never_learnt():
+def test_a_sum_that_is_too_large_is_kept_and_never_learnt(monkeypatch):
+    """An older dither took such rewards."""
+    monkeypatch.setattr(reward_rules, "LARGEST", math.inf)
     made = live(parts=["a", "b"], horizon=10)
     first, second = made.choose(X, time=0).id, made.choose(X, time=0).id
     assert made.reward([first, second], [1e308, 1.0], 1, part="a") == ["counted", "counted"]
     assert made.reward([first, second], [1e308, 1.0], 1, part="b") == ["counted", "counted"]
     assert (made.bandit.observations, made.refused) == (1, 1)
     assert made.replay().to_bytes() == made.to_bytes()
+    total = made.ledger.days().total()
+    assert (total.reward, total.rewarded) == (1e77 + 2.0, 2)  # which sums can hold, with its square
     # seen red: an OverflowError, for all threads that wrote at the same time
 
 
@@ -360,3 +372,51 @@ def test_a_part_is_a_text_that_every_home_can_hold(home, part):
 def test_parts_are_a_list():
     with pytest.raises(ValueError, match="parts must be different texts"):
         log.Ledger(None, parts=5)
+
+
+MISSING = [math.nan, math.inf, -math.inf, np.float64("inf"), np.float32("nan"), np.array(math.nan), np.ma.masked]
+MISSING += [np.ma.masked_array(7, mask=True)]
+
+
+def test_what_is_missing_is_kept_as_missing_and_erases_nobody(home):
+    made = log.Ledger(home)
+    for i, value in enumerate([*MISSING, np.array(7), np.float32(0.5), None]):
+        made.record(decision(), X=features(i), id=str(i), extra={"u": value})
+    assert made.read().frame["u"].to_list() == [None] * len(MISSING) + [7.0, 0.5, None]
+    for value in [*MISSING, None]:
+        with pytest.raises(
+            ValueError, match=r"(?s)u=.* would erase all decisions without a value of 'u'.*erase their ids"
+        ):
+            made.erase(u=value)
+    assert made.erase(u=np.array(7)) == 1
+    assert made.erase(u="inf") == 0
+    # seen red: 0 decisions, as if nobody had such a value; an array of NaN kept as NaN
+
+
+def test_a_masked_reward_is_no_reward(home):
+    made = log.Ledger(home)
+    for id in ("a", "b"):
+        made.record(decision(), X=features(0), id=id)
+    for ids, r in (
+        ("a", np.ma.masked),
+        ("a", np.ma.masked_array(7.0, mask=True)),
+        (["b", "a"], np.ma.masked_array([1.0, 2.0], mask=[0, 1])),
+    ):
+        with pytest.raises(ValueError, match=r"(?s)reward must be a finite number, got .* for decision 'a'"):
+            made.reward(ids, r)
+    assert made.read().frame["reward"].to_list() == [None, None]
+    assert made.reward("a", np.array(1.0)) == "counted"
+    # seen red: counted as 0, or as what is behind the mask
+
+
+@pytest.mark.parametrize("budgets", [None, {"a": dither.Budget(9)}])
+def test_an_array_without_axes_is_neither_an_id_nor_many(budgets):
+    one = live(budgets=budgets)
+    for ids in (np.array(7), np.array("a"), np.ma.masked):
+        for context in (X, np.stack([X, X])):
+            with pytest.raises(ValueError, match="id must be a text or a number, got"):
+                one.choose(context, ["a", "b", "c"], id=ids, body="x")
+    with pytest.raises(ValueError, match="minimum of arm 'b' is masked: fill it in first"):
+        one.choose(X, ["a", "b", "c"], minimum={"a": 0.1, "b": np.ma.masked})
+    assert len(one.ledger) == 0
+    # seen red: TypeError of an iteration over a 0-d array; a warning, and then that NaN is no probability

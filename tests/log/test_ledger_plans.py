@@ -1,4 +1,7 @@
-"""Which questions SQLite answers by an index, as it says itself: what is asked often must not read all decisions."""
+"""Which questions the databases answer by an index, as they say themselves: what is asked often must not read all.
+
+SQLite says it of any table. PostgreSQL reads a small table whole, whatever is asked; so it is asked of a larger one.
+"""
 
 import contextlib
 import sqlite3
@@ -62,3 +65,23 @@ def test_what_is_overdue_is_closed_by_an_index(home):
         assert ledger.expire() == 3
     assert scans(home, statements) == []
     # seen red: likewise
+
+
+def test_a_batch_is_learnt_by_indexes_in_postgresql(postgres):
+    """Also where nothing was counted yet: PostgreSQL does that once a minute."""
+    live = dither.Live(postgres.url(), bandit=dither.LinFP(dim=2, floor=0.1), learn="background")
+    live._background.close()  # it is called here
+    for _ in range(3):
+        live.reward(live.choose(np.ones((500, 2, 2))).id, np.ones(500))
+        live._learner.beside()
+    live.reward(live.choose(np.ones((20, 2, 2))).id, np.ones(20))
+    with asked() as statements:
+        live._learner.beside()
+    assert live.bandit.observations == 1520
+    about = [(text, values) for text, values in statements if "dither_rewards" in text and text.startswith("SELECT")]
+    assert len(about) == 2  # whether a lesson is corrected, and the lessons
+    with live.ledger.database.reading() as connection:
+        plans = [connection.exec_driver_sql(f"EXPLAIN {text}", values).scalars().all() for text, values in about]
+    live.close()
+    assert not [line for plan in plans for line in plan if "Seq Scan" in line]
+    # seen red: the first row of a decision by NOT EXISTS, of which it makes a join that reads all rewards for each row

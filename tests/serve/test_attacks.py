@@ -28,7 +28,7 @@ def live():
 def client(live):
     with pytest.MonkeyPatch.context() as environment:
         environment.delenv("DITHER_TOKEN", raising=False)
-        return Client(serve.app(live, limits=guard.Limits(body=200_000, seconds=0.05)))
+        return Client(serve.app(live, may_erase=True, limits=guard.Limits(body=200_000, seconds=0.05)))
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +53,7 @@ def test_what_is_no_finite_number(client, number):
     bodies = {
         "/reward": f'{{"id": "v1", "reward": {number}}}',
         "/reward/many": f'{{"ids": ["v1"], "rewards": [{number}]}}',
+        "/correct": f'{{"id": "v1", "reward": {number}}}',
         "/decide": f'{{"X": [[{number}, 1, 1]]}}',
         "/decide/many": f'{{"X": [[[{number}, 1, 1]]]}}',
     }
@@ -81,6 +82,10 @@ BODIES = {
     "a dict as a value": b'{"context": {"age": {"a": 1}, "country": "AT"}}',
     "another field": b'{"context": {"age": 1, "country": "AT"}, "admin": true}',
     "another field of the context": b'{"context": {"age": 1, "countri": "AT"}}',
+    "a deep value": b'{"where": {"user": ' + b"[" * 190 + b"]" * 190 + b"}}",
+    "a dict to find": b'{"where": {"user": {"a": 1}}}',
+    "a column of NUL": b'{"where": {"\\u0000": 1}, "ids": ["\\u0000"]}',
+    "ids with half of a pair": b'{"ids": ["\\ud800"]}',
     "NUL": b'{"id": "a\\u0000", "context": {"age": 1, "country": "AT"}}',
     "an empty id": b'{"id": "", "context": {"age": 1, "country": "AT"}}',
     "a long id": b'{"id": "' + b"x" * 1001 + b'", "context": {"age": 1, "country": "AT"}}',
@@ -108,7 +113,7 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_what_is_no_request(client, name):
-    for path in ("/decide", "/decide/many", "/reward", "/reward/many"):
+    for path in ("/decide", "/decide/many", "/reward", "/reward/many", "/correct", "/erase"):
         response = client.post(path, content=BODIES[name], headers=JSON)
         assert response.status_code in (400, 413, 422), (path, response.text)
         assert response.json()["detail"]
@@ -124,8 +129,9 @@ def test_of_two_fields_of_one_name_the_last_one_counts(client, live):
 def test_another_kind_of_body(client, kind):
     """A form of another page can send these without asking first."""
     headers = {} if kind is None else {"content-type": kind}
-    response = client.post("/reward", content=b'{"id": "v1", "reward": 1}', headers=headers)
-    assert (response.status_code, "JSON" in response.json()["detail"]) == (415, True)
+    for path, text in (("/reward", b'{"id": "v1", "reward": 1}'), ("/erase", b'{"ids": ["v1"]}')):
+        response = client.post(path, content=text, headers=headers)
+        assert (response.status_code, "JSON" in response.json()["detail"]) == (415, True)
 
 
 def test_a_body_that_is_compressed(client):
@@ -149,7 +155,7 @@ def test_a_body_that_does_not_end(client):
     "method", ["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "X" * 1000]
 )
 def test_other_methods(client, method):
-    for path in ("/decide", "/reward"):
+    for path in ("/decide", "/erase"):
         response = client.request(method, path)
         assert response.status_code == 405
         assert response.headers["allow"] == "POST"
@@ -157,8 +163,8 @@ def test_other_methods(client, method):
 
 
 @pytest.mark.parametrize("id", IDS)
-def test_ids_in_a_path(client, id):
-    response = client.get(f"/explain/{id}")
+def test_ids_in_an_address(client, id):
+    response = client.get(f"/explain?id={id}")
     assert response.status_code in (404, 422)
     assert "set-cookie" not in response.headers
     assert response.headers["x-content-type-options"] == "nosniff"

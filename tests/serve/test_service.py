@@ -1,14 +1,17 @@
 """A ledger over HTTP: what is decided, rewarded and said is what `Live` decides, takes and says."""
 
+import asyncio
 import json
 import math
+import threading
 
+import httpx
 import numpy as np
 import pytest
 from fastapi import FastAPI
 
 import dither
-from asking import Client
+from asking import HERE, Client
 from dither import serve
 from dither.log.database import home as homes
 
@@ -121,6 +124,29 @@ def test_features_in_place_of_a_context():
     assert len(slots.post("/decide/many", json={"X": [[1, 0, 0]] * 3}).json()["decisions"]) == 3
 
 
+BANDITS = {
+    "X": begin,
+    "slots": lambda: begin(disjoint=2),
+    "features": lambda: dither.LinFP(features=dither.Features(**FIELDS, cross=())),
+}
+
+
+@pytest.mark.parametrize("kind", BANDITS)
+def test_the_decisions_of_no_requests(kind):
+    """As those of an X of no rows, which JSON cannot say."""
+    live = dither.Live(None, bandit=BANDITS[kind]())
+    client = Client(serve.app(live))
+    for more in ({}, {"ids": []}, {"mask": []}, {"values": []}, {"extra": {"user": []}}, {"arms": ["a", "b"]}):
+        for name in ("contexts", "X"):
+            answer = client.post("/decide/many", json={name: []} | more)
+            assert (answer.status_code, answer.json()) == (200, {"decisions": []})
+    for more, words in (({"ids": ["v"]}, "ids"), ({"mask": [[True]]}, "mask"), ({"extra": {"user": ["u"]}}, "user")):
+        refused = client.post("/decide/many", json={"contexts": []} | more)
+        assert said(refused, 422) == f"{words} must have an entry for each request, and there are none; got 1"
+    assert len(live.ledger) == 0
+    # seen red: handed on to `Live`: "X must have width 3 ... got width 0"
+
+
 def test_records_for_one_request(live, client):
     """null: the catalogue has the record, as None says in `Live.choose`."""
     body = {"id": "v", "context": {"country": "AT"}, "arms": {"a17": None, "a5": {"topic": "war"}}}
@@ -182,8 +208,8 @@ def test_it_says_how_it_goes(live, client):
     client.post("/decide", json={"id": "v/1", "context": {"country": "AT"}})
     client.post("/reward", json={"id": "v/1", "reward": 1})
     assert client.get("/health").json() == client.get("/ready").json() == {"status": "ok"}
-    assert client.get("/explain/v/1").json() == json.loads(json.dumps(live.explain("v/1").to_dict()))
-    assert "no decision" in said(client.get("/explain/nobody"), 404)
+    assert client.get("/explain", params={"id": "v/1"}).json() == json.loads(json.dumps(live.explain("v/1").to_dict()))
+    assert "no decision" in said(client.get("/explain", params={"id": "nobody"}), 404)
     assert client.get("/status").json()["days"] == json.loads(json.dumps(live.status().to_dict()["days"]))
     client.get("/a/name/of/a/stranger")
     text = client.get("/metrics").text
@@ -195,6 +221,35 @@ def test_it_says_how_it_goes(live, client):
     fresh = Client(serve.app(live))
     assert fresh.get("/ready").headers["retry-after"] == "1"
     assert "is closed" in said(fresh.post("/decide", json={"context": {"country": "AT"}}), 422)
+
+
+def test_long_calls_do_not_make_it_unready(live, monkeypatch):
+    """Whoever balances loads would take a process away that only has much to explain."""
+    app, door, inside = serve.app(live), threading.Event(), []
+
+    def slow(id):
+        inside.append(id)
+        door.wait(60)
+        raise LookupError(f"no decision {id!r}")
+
+    monkeypatch.setattr(live, "explain", slow)
+
+    async def scene():
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=HERE)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            long = [asyncio.create_task(client.get("/explain?id=v")) for _ in range(60)]
+            while len(inside) < 40:  # all of the threads
+                await asyncio.sleep(0.001)
+            try:
+                ready = await asyncio.wait_for(client.get("/ready"), 20)
+                decided = await asyncio.wait_for(client.post("/decide", json={"context": {"country": "AT"}}), 20)
+            finally:
+                door.set()
+                await asyncio.gather(*long)
+            return ready.status_code, decided.status_code
+
+    assert asyncio.run(scene()) == (200, 200)
+    # seen red: the look at the ledger in the threads of Starlette
 
 
 def test_limits_are_those_of_the_app(live):
@@ -218,8 +273,10 @@ def test_limits_are_those_of_the_app(live):
 def test_the_token(live, monkeypatch):
     monkeypatch.setenv("DITHER_TOKEN", "x" * 20)
     client = Client(serve.app(live, hosts=["bandit.example"]), "https://bandit.example", at=("192.0.2.7", 1))
-    for path in ("/status", "/metrics", "/openapi.json", "/explain/v", "/nowhere"):
+    for path in ("/status", "/metrics", "/openapi.json", "/explain?id=v", "/events", "/nowhere"):
         assert client.get(path).status_code == 401
+    for path, body in (("/correct", {"id": "v", "reward": 1}), ("/erase", {"ids": ["v"]})):
+        assert client.post(path, json=body).status_code == 401
     assert client.post("/decide", json={"context": {"country": "AT"}}).status_code == 401
     assert len(live.ledger) == 0
     assert client.get("/health").status_code == client.get("/ready").status_code == 200
@@ -249,9 +306,10 @@ def test_an_application_mounts_it(live):
     assert client.get("/bandit/openapi.json").json()["info"]["title"] == "dither"
 
 
-def test_openapi_has_examples_that_are_answered(live, client):
+def test_openapi_has_examples_that_are_answered(live):
+    client = Client(serve.app(live, may_erase=True))
     paths = client.get("/openapi.json").json()
-    for path in ("/decide", "/decide/many", "/reward", "/reward/many"):
+    for path in ("/decide", "/decide/many", "/reward", "/reward/many", "/correct", "/erase"):
         about = paths["paths"][path]["post"]
         model = about["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         for example in paths["components"]["schemas"][model]["examples"]:
@@ -262,8 +320,10 @@ def test_openapi_has_examples_that_are_answered(live, client):
 
 
 def test_numbers_are_exact(live, client):
-    for x in (0.1, 1 / 3, 5e-324, 1.7976931348623157e308, math.pi * 1e-200, 2**53 - 1):
+    for x in (0.1, 1 / 3, 5e-324, 1e70, math.pi * 1e-200, 2**53 - 1):
         id = client.post("/decide", json={"context": {"country": "AT"}}).json()["id"]
         answer = client.post("/reward", json={"id": id, "reward": x})
         assert answer.status_code == 200
         assert live.read().r[-1] == x
+    answer = client.post("/reward", json={"id": id, "reward": 1.7976931348623157e308})
+    assert (answer.status_code, "between -1e+70 and 1e+70" in answer.text) == (422, True)

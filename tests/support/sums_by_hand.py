@@ -15,8 +15,8 @@ STANDINGS = {"defaults": "default", "corrections": "correction", "conflicts": "c
 WITH_REWARD = ("rewarded_weight", "rewarded_weight_squared", "weighted_reward", "squared_weighted_reward")
 
 
-def by_hand(ledger):
-    """(day, arm) -> name -> count, or list of what is summed."""
+def by_hand(ledger, *, hours=False):
+    """(day, arm) -> name -> count, or list of what is summed; hours : (begin of the hour, None) -> the same."""
     rows = defaultdict(lambda: defaultdict(list))
     if not len(ledger):
         return rows
@@ -31,6 +31,8 @@ def by_hand(ledger):
     for row in frame.iter_rows(named=True):
         names = row["arms"] or [str(k) for k in range(row["K"])]
         day, arm = row["time"].date(), names[row["arm"]]
+        if hours:
+            day, arm = row["time"].replace(minute=0, second=0, microsecond=0), None
         cell = rows[day, arm]
         cell["decisions"].append(1)
         if row.get("was_erased"):
@@ -69,7 +71,7 @@ def by_hand(ledger):
             for name, value in zip(WITH_REWARD, (w, w**2, w * r, w**2 * r), strict=True):
                 cell[name].append(value)
             cell["weighted_reward_squared"].append((w * r) ** 2)
-        for k, name in enumerate(names):
+        for k, name in enumerate(() if hours else names):
             other = rows[day, name]
             other["offered"].append(1)
             if P is not None:

@@ -93,20 +93,46 @@ def test_numbers_are_shown_under_the_pointer(chromium, address):
 
 
 @pytest.mark.parametrize("days", [1, 2, 30])
-def test_the_ticks_of_a_chart_are_days(chromium, tmp_path, days):
-    live = dither.Live(tmp_path / "young.db", bandit=dither.LinFP(dim=3, lam=1.0, floor=0.3, seed=0))
-    with live:
+def test_the_ticks_of_a_chart_are_days_and_differ(chromium, tmp_path, days):
+    bandit = dither.LinFP(dim=3, lam=1.0, floor=0.3, seed=0)
+    with dither.Live(tmp_path / "young.db", bandit=bandit, probabilities=True) as live:
         for day in range(days):
             shown = live.choose(np.eye(3), time=datetime(2026, 11, 1 + day, 12, tzinfo=UTC))
-            live.reward(shown.id, 1.0, time=datetime(2026, 11, 1 + day, 13, tzinfo=UTC))
+            paid = 3e15 * (1 + day) if days == 2 else 1.0
+            live.reward(shown.id, paid, time=datetime(2026, 11, 1 + day, 13, tzinfo=UTC))
     with served(watch.app(tmp_path / "young.db")) as base:
         page = opened(chromium, base, "/")
         plots = page.plots()
-        assert len(plots) == 4
+        assert len(plots) == (3 if days == 1 else 4)  # nothing told arms apart on the first day
         for plot in plots:
             ticks = page.run(TICKS, plot)
             assert ticks == {1: [1], 2: [1, 2], 30: [1, 8, 15, 22, 29]}[days]
-    # seen red: the axis of Plotly alone: "23:59:59.9995" for one day, 12:00 for two
+            heights = page.run(
+                "return [...arguments[0].querySelectorAll('.ytick')].map((one) => one.textContent)", plot
+            )
+            assert len(heights) == len(set(heights)) > 1
+        assert page.complaints() == []
+    # seen red: the axis of Plotly alone: "23:59:59.9995" for one day, 12:00 for two, "0, 1, 1" decisions; powers
+    # of ten, which Plotly writes with styles
+
+
+def test_a_band_ends_at_a_gap_and_a_day_between_gaps_is_seen(chromium, tmp_path):
+    with dither.Live(tmp_path / "gaps.db", bandit=dither.LinFP(dim=3, lam=1.0, floor=0.3, seed=0)) as live:
+        for day in (1, 3, 4):
+            time = datetime(2026, 11, day, 12, tzinfo=UTC)
+            live.reward(list(live.choose(np.stack([np.eye(3)] * 4), time=time).id), [0.0, 1.0, 1.0, 0.0], time=time)
+    with served(watch.app(tmp_path / "gaps.db")) as base:
+        page = opened(chromium, base, "/")
+        plot = page.plots()[0]
+        bands = page.run("return arguments[0].data.filter((one) => one.fill).map(({x}) => x)", plot)
+        assert bands == [["2026-11-03", "2026-11-04", "2026-11-04", "2026-11-03"]]
+        points = (
+            "return [...arguments[0].querySelectorAll('.point')].map((one) => one.getBoundingClientRect().width > 3)"
+        )
+        assert page.run(points, plot) == [True, False, False]
+        errors = "return [...arguments[0].querySelectorAll('.yerror')].map((one) => one.getBoundingClientRect().height)"
+        assert [height > 20 for height in page.run(errors, plot)] == [True, False, False]
+    # seen red: a band of two lines, which crosses itself over a gap; a line without points
 
 
 def test_charts_follow_the_theme(chromium, address):

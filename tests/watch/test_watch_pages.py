@@ -8,6 +8,8 @@ import re
 import sqlite3
 import threading
 from datetime import date, timedelta
+from importlib import resources
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ import dither
 import watched_ledgers
 from asking import Client
 from dither import live, watch
-from dither.watch import charts, latest, query, watched, wording
+from dither.watch import charts, latest, pages, query, static_files, watched, wording
 from watched_ledgers import ARMS, AUTHOR, LONG, NOTE, QUOTED, SCRIPT, TURNED
 
 PLACES = ["/", "/?days=14", "/arms", "/arms?sort=value", "/decisions", "/decisions/3", "/judge", "/events"]
@@ -87,8 +89,8 @@ def test_no_text_of_a_ledger_is_more_than_text(page, place):
     assert LONG[:500] not in text
     assert "d49&lt;" not in text  # {{7*7}}
     marks = [c for c in text if 0x202A <= ord(c) <= 0x202E or 0x2066 <= ord(c) <= 0x2069]
-    assert len(marks) <= (place == "/judge")  # the value of an option must be the id as it is; what is shown is not
-    # seen red: `| safe` in `parts.id`; `plain` without `_unseen`; `tojson` left out
+    assert marks == []
+    # seen red: `| safe` in `parts.id`; `plain` without `_unseen`; `tojson` left out; the value of an option as it is
 
 
 def test_what_was_decided_and_earned_is_there(page, rich):
@@ -132,8 +134,8 @@ def test_a_day_without_a_decision_is_a_gap(page):
     assert len(data["x"]) == len(series["y"]) == 30
     assert data["x"][0] == "2026-10-31"
     assert [i for i, y in enumerate(series["y"]) if y is None] == [12]
-    assert data["counts"][12] == 0
-    assert data["counts"][0] == 10
+    assert data["hover"][12] == "– (–), 0 rewards"
+    assert re.fullmatch(r"0\.\d+ \(0\.\d+ to 0\.\d+\), 10 rewards", data["hover"][0])
     assert series["low"][0] < series["y"][0] < series["high"][0]
     assert len(json.loads(re.search(r'id="reward">(.*?)</script>', page.get("/?days=14").text)[1])["x"]) == 14
     # seen red: `whole_days` without the days between
@@ -342,7 +344,10 @@ def test_postgres_is_shown_without_its_password(postgres):
         assert answer.status_code == 200
         assert "p@s" not in answer.text
         assert "p%40s" not in answer.text
+    for id in ("%00", "nobody", "x" * 9000):
+        assert page.get(f"/decisions?id={id}").status_code == 200
     assert "290" in Parsed(page.get("/").text).text
+    # seen red: an id that PostgreSQL cannot hold, looked for there
 
 
 def test_a_ledger_that_is_gone_is_said(tmp_path):
@@ -365,6 +370,44 @@ def test_events_name_what_was_changed_by_whom(page):
     assert "horizon: 7200" in terms[2]
     assert "<b onclick" not in text
     # seen red: `author` shown by `| safe`
+
+
+def test_a_long_list_of_an_event_is_counted_and_whole_beside_it(tmp_path):
+    home, countries = tmp_path / "wider.db", ["AT", "CH", "DE", "FR", "IT"]
+    arm = {"topic": ["art", "war"]}
+    fields = [dither.Features(context={"country": countries[:n]}, arm=arm, cross=()) for n in (1, 5)]
+    with dither.Live(home, bandit=dither.LinFP(features=fields[0], floor=0.1), store="records") as wider:
+        wider.change(features=fields[1])
+        added = [one for one in fields[1].columns if one not in fields[0].columns]
+    row = rows(Client(watch.app(home)).get("/events").text, "Events")[1]
+    short, _, whole = row[2].partition(" All of it ")
+    assert f"new columns: {len(added)}, such as {added[0]}, {added[1]} and {added[2]}, columns that went: none" in short
+    assert added[3] not in short
+    assert all(name in whole for name in added)
+    assert "rows: learnt again 0" in whole
+    # seen red: `_words` without `listed`
+
+
+def test_an_arm_is_asked_about_by_what_is_shown_of_it(page):
+    options = [a["value"] for tag, a in Parsed(page.get("/judge").text).tags if tag == "option" and a.get("value")]
+    shown = wording.visible(TURNED)
+    assert shown in options
+    while "Being computed" in (text := page.get("/judge", params={"policy": "arm", "arm": shown}).text):
+        pass
+    assert f"always {shown}:" in Parsed(text).text
+    assert "was not on offer" not in text
+    # seen red: the arm as it was typed
+
+
+def test_an_id_that_is_the_text_of_another_one_is_itself():
+    class Ledger:
+        def status(self):
+            ids = ["a\\u202eb", "a\u202eb"]
+            days = dither.log.ArmDays(tuple(dither.log.ArmDay(date(2026, 1, 1), id, decisions=1) for id in ids))
+            return SimpleNamespace(days=days)
+
+    assert pages._arms(Ledger()) == {"a\\u202eb": "a\\u202eb"}
+    # seen red: the one that is shown so
 
 
 def test_warnings_of_the_ledger_stand_above_everything(page, tmp_path):
@@ -455,3 +498,102 @@ def test_days_that_nobody_meant_do_not_fill_the_page():
     assert [day.day.year for day in charts.whole_days(far, most=None)] == [1970, 2026]
     assert [day.decisions for day in charts.whole_days(far, most=3)] == [0, 0, 1]
     assert charts.whole_days([], most=90) == []
+
+
+def test_what_processes_count_and_what_fails_in_them_is_on_the_page(tmp_path):
+    """Of all processes, also those that are over, and as text alone."""
+    home = tmp_path / "a.db"
+    with dither.Live(home, bandit=dither.LinFP(dim=2, lam=1.0, seed=0)) as made:
+        made.choose(np.eye(2))
+        tallies = made.ledger.database.tallies
+        tallies.of_features([("unknown", SCRIPT, 3), ("misspelt", SCRIPT, 1)])
+        tallies.troubles.add("snapshot", f"it failed: {SCRIPT}")
+        tallies.troubles.mended("snapshot")
+        tallies.troubles.add("learning", f"it failed: {TURNED}")
+        tallies.write()
+        text = Client(watch.app(home)).get("/").text
+        stands = f"trouble with learning for 0 seconds, once, in {tallies.host}: it failed"
+        assert stands in Parsed(text).text.split("Nothing")[0]
+    seen = rows(text, "Troubles")
+    assert [(row[0], row[3], row[4]) for row in seen[1:]] == [
+        ("learning", "1", tallies.host),
+        ("snapshot", "1", tallies.host),
+    ]
+    assert (seen[1][2], seen[2][2][:2]) == ("stands", "20")
+    assert "<script>alert(1)" not in text
+    assert f"Unknown values: {SCRIPT} 3." in Parsed(text).text
+    again = Client(watch.app(home)).get("/").text  # the process has ended
+    assert "Nothing needs to be looked at." in Parsed(again).text
+    assert "stands" not in {row[2] for row in rows(again, "Troubles")}
+
+
+def test_a_file_is_asked_for_once(page):
+    parsed = Parsed(page.get("/").text)
+    places = [a[name] for _, a in parsed.tags for name in ("href", "src") if "/static/" in a.get(name, "")]
+    assert len(places) == 6
+    for place in places:
+        name = place.removeprefix("/static/").partition("?")[0]
+        package, file, kind = static_files.FILES[name]
+        whole = resources.files(package).joinpath(file).read_bytes()
+        answer = page.get(place)
+        assert (answer.content, answer.headers["content-encoding"]) == (whole, "gzip")
+        assert answer.headers["content-type"].startswith(kind)
+        assert answer.headers["cache-control"] == "private, max-age=31536000, immutable"
+        plain = page.get(place, headers={"accept-encoding": "identity"})
+        assert (plain.content, plain.headers.get("content-encoding")) == (whole, None)
+        # an address of another version, as an older page has it, is asked again and may be fresh all the same
+        other = page.get(f"/static/{name}?v=other")
+        assert (other.content, other.headers["cache-control"]) == (whole, "no-cache")
+        again = page.get(f"/static/{name}", headers={"if-none-match": other.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    # seen red: `immutable` without a look at the version; the zipped bytes for who takes none
+
+
+def test_what_is_not_known_is_said_and_not_drawn(tmp_path):
+    home = tmp_path / "young.db"
+    with dither.Live(home, bandit=dither.LinFP(dim=3, floor=0.1)) as young:
+        young.choose(np.eye(3), ["a", "b", "c"])
+    text = Client(watch.app(home)).get("/").text
+    drawn = [attributes["data-of"] for _, attributes in Parsed(text).tags if "data-of" in attributes]
+    assert drawn == ["traffic", "shares"]
+    assert "No decision of these days has a reward yet." in text
+    assert charts.UNKNOWN in text
+    assert "Exploration – not known, see below" in Parsed(text).text
+    assert rows(text, "Arms")[0] == ["Arm", "", "Shown", "Reward", "If always shown", "Effective rows"]
+    # seen red: `empty` left out
+
+
+def test_others_that_would_press_the_arms_to_the_axis_are_not_drawn():
+    def drawn(n):
+        sums = [dither.log.ArmDay(date(2026, 1, 1), str(k), decisions=10) for k in range(n)]
+        one = charts.shares(
+            dither.log.ArmDays(tuple(sums)), [dither.log.ArmDay(date(2026, 1, 1), None, decisions=10 * n)]
+        )
+        assert one.rows[0][1:] == [wording.share(1 / n)] * min(n, 5) + [wording.share(1 - 5 / n)] * (n > 5)
+        return [series.name for series in one.series][5:], one.says.partition("shown most.")[2]
+
+    assert drawn(3) == ([], "")
+    assert drawn(12) == (["all others"], "")
+    assert drawn(1000) == ([], " All 995 others, 99.5\u00a0% together, are not drawn.")
+    # seen red: `others` compared with 1
+
+
+def test_erased_decisions_are_none_that_wait():
+    days = [
+        dither.log.ArmDay(date(2026, 1, 1), None, decisions=10, rewarded=4, erased=5),
+        dither.log.ArmDay(date(2026, 1, 2), None, decisions=3, rewarded=3),
+    ]
+    one = charts.traffic(days)
+    assert [(series.name, series.y) for series in one.series] == [
+        ("with a reward", [4, 3]),
+        ("without one by now", [1, 0]),
+        ("erased", [5, 0]),
+    ]
+    assert (one.heads[-1], one.rows) == ("Erased", [["2026-01-02", "3", "3", "0"], ["2026-01-01", "10", "4", "5"]])
+    assert len(charts.traffic(days[1:]).series) == 2
+    # seen red: `erased` not taken off
+
+
+def test_a_period_is_said_in_the_longest_unit_that_fits():
+    said = [wording.period(length) for length in (None, "day", 3600, 5400, 90, 0.5, 172_800)]
+    assert said == ["for ever", "each day", "every 1 h", "every 90 min", "every 90 s", "every 0.5 s", "every 2 d"]

@@ -15,11 +15,11 @@ import typer
 from dither import ope
 from dither.base import files
 from dither.base.errors import Option, Refused
-from dither.cli import inventory
+from dither.cli import inventory, placing
 from dither.cli.app import expanded
 from dither.cli.computing import Backend, Scheduler
 from dither.cli.log_options import Given, LogPath, LogReading
-from dither.log import sources
+from dither.log import address, reader, sources
 from dither.ope.candidates import LOGGING
 
 WORDS = {"estimators": "--estimator", "policies": "--policy", "options": "--with"}  # others are --name
@@ -139,7 +139,8 @@ def evaluate(
 
     if not policy:
         raise ValueError(f"no policy to evaluate: give at least one --policy, such as --policy uniform or {LOGGING}")
-    _places(out, html)
+    placing.fits(out=out, html=html)
+    shown = address.of(log).shown if reader.is_ledger(log) else log  # without secrets
     settings = reading.usable | reading.source | vars(how) | vars(times) | vars(summing)
     with warnings.catch_warnings(), in_words_of_the_command():
         warnings.simplefilter("ignore", RuntimeWarning)  # from NumPy; the notes say what was wrong
@@ -155,22 +156,13 @@ def evaluate(
             )  # fmt: skip
         paths = []
         if html is not None:
-            text = page.html(evaluation, source=str(log), command=shlex.join(["dither", *sys.argv[1:]]))
+            words = [shown if word == log else word for word in sys.argv[1:]]
+            text = page.html(evaluation, source=shown, command=shlex.join(["dither", *words]))
             paths.append(files.text(html, text))
         if out is not None:
             paths += page.tables_and_picture(evaluation, out)
-        answers.show(console(), evaluation, source=str(log))
+        answers.show(console(), evaluation, source=shown)
         written(console(), paths)
-
-
-def _places(out: Path | None, html: Path | None) -> None:
-    """Refuse places that cannot be written to, before any work."""
-    if html is not None and html.is_dir():
-        raise ValueError(f"--html must name a file, and {html} is a folder: write --html {html / 'report.html'}")
-    for option, folder in (("out", out), ("html", None if html is None else html.parent)):
-        held = next((part for part in (folder, *folder.parents) if part.exists()), None) if folder else None
-        if held is not None and not held.is_dir():
-            raise ValueError(f"--{option} needs a folder, and {held} is a file: name another place")
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from dither.cli import web_options
+from dither.cli.ledger_options import Home
 
 
 def serve(
-    home: web_options.Home,
+    home: Home,
     *,
     port: web_options.Port = 8641,
     host: web_options.Host = "127.0.0.1",
@@ -23,6 +24,9 @@ def serve(
     ] = None,
     arms: Annotated[int, typer.Option(help="The most arms of one call.", min=1)] = 1000,
     requests: Annotated[int, typer.Option(help="The most decisions or rewards of one call.", min=1)] = 1000,
+    may_erase: Annotated[
+        bool, typer.Option("--may-erase", help="Let POST /erase take data out of the ledger, for good.")
+    ] = False,
     body: Annotated[int, typer.Option(help="The most bytes of one call.", min=1)] = 1_000_000,
     at_once: Annotated[int, typer.Option(help="The most calls that a process answers at the same time.", min=1)] = 256,
 ) -> None:
@@ -35,6 +39,6 @@ def serve(
 
     kept: dict[str, Any] = {"store": store, "expire": expire}
     opening = launching.Opening(
-        home, tuple(name or ()), **kept, arms=arms, requests=requests, body=body, at_once=at_once
+        home, tuple(name or ()), **kept, arms=arms, requests=requests, may_erase=may_erase, body=body, at_once=at_once
     )
     launching.run(opening, host=host, port=port, workers=workers, ready=web_options.told(host, port))

@@ -2,16 +2,21 @@
 
 import functools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dither.cli import inventory
+from dither.cli.ledger_options import pairs
 
 Given = functools.partial(typer.Option, show_default=False)  # an option without a default of its own
 RULES = {"error": "error", "leave-out": "leave out"}  # as typed -> as `Logged.usable` takes it
-LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="Parquet or CSV file, or a folder of Parquet parts.")]
+LogPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG", help="Parquet or CSV file, a folder of Parquet parts; or a ledger: its file, or its URL."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,7 @@ class LogReading:
     @property
     def source(self) -> dict[str, Any]:
         """The settings of a `dither.log.sources.LogSource`."""
-        settings: dict[str, str] = {}
-        for text in self.option or []:
-            name, mark, value = text.partition("=")
-            if not mark or not value or not name.strip():
-                raise ValueError(f"write --with NAME=VALUE, got {text!r}")
-            if name.strip() in settings:
-                raise ValueError(f"the option {name.strip()} is given twice with --with")
-            settings[name.strip()] = value
+        settings = pairs(self.option or [], "--with NAME=VALUE")
         names = ("format", "arm", "propensity", "reward", "kind", "arms")
         return {name: getattr(self, name) for name in names} | {"options": settings}
 

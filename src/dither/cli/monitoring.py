@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from dither.cli.ledger_options import Home
 from dither.cli.log_options import Given
 
 
 def status(
-    home: Annotated[str, typer.Argument(metavar="HOME", help="File or URL of the ledger. It is only read.")],
+    home: Home,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON.")] = False,
     prometheus: Annotated[bool, typer.Option("--prometheus", help="Write the text format of Prometheus.")] = False,

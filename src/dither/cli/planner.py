@@ -1,7 +1,6 @@
 """The command `dither plan`: parse the options, call `dither.ope.plan`, show what it found."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -38,7 +37,8 @@ def plan(
     *,
     difference: Annotated[float, Given(help="What is to be told apart, in reward a decision.")],
     log: Annotated[
-        Path | None, Given("--from", metavar="LOG", help="A log, which says arms, spread and loss that are not given.")
+        str | None,
+        Given("--from", metavar="LOG", help="A log or a ledger, which says arms, spread and loss that are not given."),
     ] = None,
     world: RewardsToPlan,
     floor: Annotated[

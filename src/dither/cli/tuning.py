@@ -95,9 +95,9 @@ def tune(
         terminal.written(console, [saving.save])
 
 
-def _no_world(log: Path) -> None:
+def _no_world(log: str) -> None:
     """Say how a setting is chosen in simulation, where an environment stands in place of a log."""
-    if str(log) in {name.lower() for name in envs.__all__} and not log.exists():
+    if log in {name.lower() for name in envs.__all__} and not Path(log).exists():
         raise FileNotFoundError(
             f"no log at {log}. It is an environment: settings are chosen in simulation by dither compare --env {log} "
             "'LinFP:c=0.3|1', or by dither.experiments.tune"

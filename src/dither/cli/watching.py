@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 
 from dither.cli import web_options
+from dither.cli.ledger_options import Home
 
 
 def watch(
-    home: web_options.Home,
+    home: Home,
     *,
     port: web_options.Port = 8642,
     host: web_options.Host = "127.0.0.1",

@@ -1,11 +1,10 @@
-"""What the commands that serve a ledger to a browser or a program take alike: which ledger, and where they listen."""
+"""What the commands that serve a ledger to a browser or a program take alike: where they listen."""
 
 from collections.abc import Callable
 from typing import Annotated, TypeAlias
 
 import typer
 
-Home: TypeAlias = Annotated[str, typer.Argument(metavar="HOME", help="SQLite file of a ledger, or its PostgreSQL URL.")]
 Port: TypeAlias = Annotated[int, typer.Option(help="Port on which it answers.", min=1, max=65535)]
 Host: TypeAlias = Annotated[
     str, typer.Option(help="Address on which it listens; another one than this needs DITHER_TOKEN.")

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from dither.base import files
+from dither.cli import placing
+from dither.cli.ledger_options import Home
 from dither.cli.log_options import Given
 
 
 def explain(
-    home: Annotated[str, typer.Argument(metavar="HOME", help="The ledger: a file, or a URL of PostgreSQL.")],
+    home: Home,
     id: Annotated[str, typer.Argument(metavar="ID", help="The id of the decision, as `choose` answered it.")],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
@@ -21,10 +23,10 @@ def explain(
     from dither.cli import template
     from dither.cli.terminal import console, written
     from dither.live import explained
-    from dither.log import Ledger, address
+    from dither.log import Ledger
 
-    address.there(address.of(home))
-    with Ledger(home) as ledger:
+    placing.fits(html=html)
+    with Ledger.to_read(home) as ledger:
         explanation = explained(ledger, id)
     if as_json:
         typer.echo(json.dumps(explanation.to_dict(), allow_nan=False, indent=2))

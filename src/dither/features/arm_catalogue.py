@@ -415,6 +415,15 @@ class Catalogue:
         raw = values.text(id) if isinstance(id, str) else text
         return raw if raw in self._slots else self._before.get(text, text)
 
+    def _texts(self, arms: Any) -> tuple[str, ...]:
+        """The ids of the arms of a request, (K,), as this catalogue has them. Raises as `arm_ids.id_texts`."""
+        if type(arms) is list and not self._before and set(map(type, arms)) == {str}:
+            different = set(arms)
+            if len(different) == len(arms) and different <= self._slots.keys():  # as nearly always: nothing to do
+                return tuple(arms)
+        texts = arm_ids.id_texts(arms)
+        return tuple(map(self._spelt, texts)) if self._before else texts
+
     def _rows(self, arms: Any, retired: str) -> np.ndarray:
         """The rows of these arms, (K,) or (B, K)."""
         if arms is None:

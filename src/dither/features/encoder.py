@@ -285,7 +285,7 @@ class Features:
         odd = [(name, other) for name, other in near if other not in self.context and other not in self.arm]
         if not odd:
             return
-        self._counts.add([("unknown", name, 1) for name, _ in odd])
+        self._counts.add([(what, name, 1) for name, _ in odd for what in ("unknown", "misspelt")])
         for name, other in odd:
             if name not in self._told:
                 self._told.add(name)

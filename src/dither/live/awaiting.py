@@ -1,18 +1,19 @@
-"""Calls of `Live` that are awaited. Threads beside the event loops answer them, so no loop waits for a database.
+"""Calls of `Live` that are awaited. A thread beside the event loops answers them, so no loop waits for a database.
 
-What is asked while the threads are busy is taken together: one transaction and one sync for all. While one thread waits
-for the disk, another one decides and commits what came meanwhile. The threads are started when something is asked, and
-end when nothing was for a while.
+What is asked while the thread is busy is taken together: one transaction and one sync for all. More threads were
+measured, and are no quicker: they take fewer calls at a time, and pay for a sync more often. The thread is started when
+something is asked, and ends when nothing was for a while.
 """
 
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-THREADS = 3  # one waits for the disk, one for the turn to sync, one commits
-IDLE = 1.0  # seconds after which a thread ends
+IDLE = 1.0  # seconds after which the thread ends
+APART = 0.005  # seconds from one batch to the next, where calls come while one is answered
 MOST = 1000  # that are answered together
 
 
@@ -36,7 +37,7 @@ class Desk:
         """Nobody waits, and there is no thread: at first, and in the child of a fork."""
         self._waiting: list[Waiting] = []
         self._called = threading.Condition()
-        self._threads, self._idle = 0, 0
+        self._thread = False  # whether there is one
 
     async def ask(self, asked: Any) -> Any:
         """The answer. Raises its error. What nobody waits for any more is not begun; what has begun is ended."""
@@ -44,35 +45,34 @@ class Desk:
         one = Waiting(asked, loop.create_future(), loop)
         with self._called:
             self._waiting.append(one)
-            if self._idle:
+            if self._thread:
                 self._called.notify()
-            elif self._threads < THREADS:
-                self._threads += 1
+            else:
+                self._thread = True
                 threading.Thread(target=self._work, name="dither-live", daemon=True).start()
         return await one.future
 
     def _work(self) -> None:
         while together := self._next():
+            begun = time.monotonic()
             waiting = [one for one in together if not one.future.cancelled()]
             try:
                 answers = self._answered([one.asked for one in waiting]) if waiting else []
             except BaseException as error:  # of the thread, so of all
                 answers = [error] * len(waiting)
+            busy = bool(self._waiting)  # before anyone is told, as who is alone may ask again at once
             for loop in {one.loop for one in waiting}:
                 mine = [(one.future, said) for one, said in zip(waiting, answers, strict=True) if one.loop is loop]
                 with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits there
                     loop.call_soon_threadsafe(_tell, mine)
+            if busy and (pause := begun + APART - time.monotonic()) > 0:
+                time.sleep(pause)
 
     def _next(self) -> list[Waiting]:
         """Those who wait; none: the thread ends."""
         with self._called:
-            while not self._waiting:
-                self._idle += 1
-                called = self._called.wait(IDLE)
-                self._idle -= 1
-                if not called and not self._waiting:
-                    self._threads -= 1
-                    return []
+            if not self._called.wait_for(lambda: self._waiting, IDLE):
+                self._thread = False
             together = self._waiting[:MOST]
             del self._waiting[:MOST]
             return together

@@ -9,7 +9,7 @@ import weakref
 
 from dither.live.learner import Learner
 
-REST = 0.02  # seconds between two batches, so that rewards come together
+REST = 0.1  # seconds between two batches, so that rewards come together
 
 
 class Background:

@@ -8,6 +8,7 @@ or decides meets the event as the next batch.
 import contextlib
 import copy
 import dataclasses
+import functools
 import getpass
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -104,7 +105,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
     with happening(learner) as connection:
         now = ledgered(connection, learner)
         details: dict[str, Any] = {"bandit": False, "learnt again": False, "settings": {}, "before": {}}
-        data, budgets = None, other.pop(BUDGETS, None)
+        data, other_budgets, budgets = None, BUDGETS in other, other.pop(BUDGETS, None)
         if bandit is not None:
             settling.fits(bandit, learner, whose=settling.PASSED)
         if other or bandit is not None:
@@ -113,7 +114,7 @@ def change(learner: Learner, new: Mapping[str, Any], bandit: Bandit | None, *, a
                 data = fits(connection, learner, after)
                 details |= {"bandit": True, "learnt again": again} | _described(now.first, after, other)
         spent = keeping.settings(connection).get(turns.BUDGETS, {})
-        if budgets is not None and (new_budgets := turns.put(connection, budgets)) != spent:
+        if other_budgets and (new_budgets := turns.put(connection, {} if budgets is None else budgets)) != spent:
             details["settings"] |= {BUDGETS: new_budgets}
             details["before"] |= {BUDGETS: spent}
         if details["settings"]:
@@ -248,6 +249,7 @@ def _learn_alike(one: Bandit, other: Bandit) -> bool:
 def promote(learner: Learner, *, keep: bool, author: str) -> None:
     """The shadow takes the place of the bandit. `Live.promote` says what is passed."""
     errors.true_or_false("keep", keep)
+    learner.attempt("looking", functools.partial(learner.follow, replay=True))  # what raises is known then
     with happening(learner) as connection:
         now, facts = ledgered(connection, learner), shadow_of(connection)
         if facts.first is None:
@@ -257,6 +259,9 @@ def promote(learner: Learner, *, keep: bool, author: str) -> None:
                 "the bandit keeps a baseline, which a shadow has not: begin a new ledger with a bandit that keeps it, "
                 "and let it take over what this one exports"
             )
+        aside = learner.stands.aside
+        if aside is not None and aside.facts == facts:
+            raise ValueError(f"{aside.told}: it cannot act. {aside.cure}, and promote it then")
         data = fits(connection, learner, loaded(facts.first, learner))
         details = {"shadow": facts.number, "learnt": facts.learns, "kept": keep}
         ledger_events.put(connection, learner.ledger.database, "promote", details, author=author, data=data)

@@ -7,7 +7,7 @@ So the state is `replay(batch)`, grown to the slots of the row, and `advance(tim
 import copy
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from dither.base import errors
 from dither.deciding.decision import Choice
 from dither.deciding.demands import Demands
 from dither.deciding.request import Request
-from dither.features import Catalogue
+from dither.features import Catalogue, counts
 from dither.live import beside, kept_requests, repeats, requests, same_settings
 from dither.live.learner import Learner
 from dither.live.requests import Call
@@ -109,12 +109,14 @@ class Decider:
                 self.bandit.follow(stands.bandit)
             self._first = stands.first
             facts = stands.shadow_facts
-            if facts != self._shadow_facts:  # with its bytes: in a ledger that was restored, numbers come again
-                self.shadow, self._shadow_facts = copy.deepcopy(stands.shadow), facts
-                if self.shadow is not None:
-                    self.shadow.reseed()
-            elif self.shadow is not None and stands.shadow is not None:
+            if stands.shadow is None:
+                self.shadow = None
+            elif self.shadow is None or facts != self._shadow_facts:  # by its bytes too: in a ledger that was restored
+                self.shadow = copy.deepcopy(stands.shadow)  # numbers come again
+                self.shadow.reseed()
+            else:
                 self.shadow.follow(stands.shadow)
+            self._shadow_facts = facts
             self._version, self._learnt = stands.version, (stands.batch, stands.mark)
             judged = [one for one in (self.bandit, self.shadow) if one is not None]
             self._clocked = [one for one in judged if one.clocked]
@@ -124,8 +126,24 @@ class Decider:
         if self._clocked:
             self._version = -1  # from what was learnt, so that no rounding of earlier decisions is left
         self.follow()
+        at = record.micros(time) / 1e6
         for one in self._clocked:
-            one.advance(record.micros(time) / 1e6)
+            if one is self.shadow:
+                self._of_shadow(functools.partial(Bandit.advance, at=at), when="when its clock was set")
+            else:
+                one.advance(at)
+
+    def _of_shadow(self, ask: Callable[[Bandit], Any], *, when: str) -> Any:
+        """What the shadow answers; None: there is none, or it raises and is set aside. What was learnt is locked."""
+        if self.shadow is None:
+            return None
+        try:
+            return ask(self.shadow)
+        except Exception as reason:
+            if self._shadow_facts is not None:
+                self._learner.stands.set_aside(self._shadow_facts, reason, when)
+            self.shadow = None
+            return None
 
     @property
     def lock(self) -> Any:
@@ -181,7 +199,8 @@ class Decider:
         """The request, as features make X of it. Raises Stale where others come meanwhile, in another thread."""
         before = self._features()
         try:
-            return requests.read(self.bandit, self.catalogue, call)
+            with counts.heard(self._ledger.database.tallies.of_features):
+                return requests.read(self.bandit, self.catalogue, call)
         except Exception:
             if any(one is not other for one, other in zip(before, self._features(), strict=True)):
                 raise Stale from None
@@ -245,20 +264,26 @@ class Decider:
     def _extra(self, choice: Choice, extra: Mapping[str, Any] | None, fallback: bool) -> Mapping[str, Any] | None:
         """The user's columns, what was demanded, and what the policy that is judged would do."""
         request, columns = choice.request, _columns(choice)
-        judged = self.bandit if self.rule is not None else self.shadow
         if fallback:
             columns[beside.FALLBACK] = True if request.single else [True] * request.size
-        elif judged is not None:
-            grow(judged, self.bandit.slots)
-            p, _, _ = judged.probabilities(request._replace(baseline=None))
-            columns[beside.JUDGED] = _on_offer(p, request)
-        if judged is self.shadow and judged is not None and not fallback:
-            number = 0 if self._shadow_facts is None else self._shadow_facts.number
-            columns[beside.SHADOW] = number if request.single else [number] * request.size
+        elif self.rule is not None:
+            columns[beside.JUDGED] = self._judged(self.bandit, request)
+        else:
+            ask = functools.partial(self._judged, request=request)
+            judged = self._of_shadow(ask, when="when it was asked for its probabilities")
+            if judged is not None and self._shadow_facts is not None:
+                number = self._shadow_facts.number
+                columns |= {beside.JUDGED: judged, beside.SHADOW: number if request.single else [number] * request.size}
         taken = [name for name in extra or {} if name in beside.COLUMNS]
         if taken:
             raise ValueError(f"extra must not have the column {taken[0]!r}, which the ledger writes: take another name")
         return dict(extra or {}) | columns if columns else extra
+
+    def _judged(self, judged: Bandit, request: Request) -> list[Any]:
+        """The probabilities of the arms on offer, by a policy that does not act."""
+        grow(judged, self.bandit.slots)
+        p, _, _ = judged.probabilities(request._replace(baseline=None))
+        return _on_offer(p, request)
 
     def _slot_ids(self, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
         """The ids of the arms; None: they have only positions. A disjoint slot keeps its id, whose rewards it learnt.

@@ -19,9 +19,11 @@ from dither.base import errors
 from dither.live import repeats
 from dither.live.deciding import Decider
 from dither.live.requests import Call
+from dither.live.turns import Spent, Turns
 from dither.log import Ledger
 from dither.log.database import days, entering, fetching, lessons
 from dither.log.database.committing import MOST, Entering, QueuedRequest, Rewarding
+from dither.log.reward_rules import id_text
 from dither.log.troubles import Pause, in_words
 
 REFUSALS = (ValueError, LookupError, TypeError)  # of a call that may have been answered before
@@ -35,19 +37,22 @@ class Unstored(NamedTuple):
     call: Call  # as it is stored: with its time and ids
     entry: Entering  # as it was answered
     digest: bytes | None
+    spends: Callable[[int, str], Spent]  # what a decision in its place has spent, by its place in the call and its arm
     encoded_by: str | None  # fingerprint of the features that made its X; None: X came as it is
 
 
 class Fallbacks:
     """Decisions that wait for the store, in the order in which they were answered."""
 
-    def __init__(self, ledger: Ledger, decider: Decider, most: int, stored: Callable[[list[Any]], list[Any]]) -> None:
+    def __init__(
+        self, ledger: Ledger, decider: Decider, turns: Turns, most: int, stored: Callable[[list[Any]], list[Any]]
+    ) -> None:
         """most : how many wait; a call that would be one more is refused as without a fallback
 
         stored : what the ledger answers to calls, one by one, or their errors
         """
         errors.at_least("fallback_rows", most, 0)
-        self._ledger, self._decider, self._most, self._stored = ledger, decider, most, stored
+        self._ledger, self._decider, self._turns, self._most, self._stored = ledger, decider, turns, most, stored
         self.begin()
 
     def begin(self) -> None:
@@ -96,7 +101,8 @@ class Fallbacks:
     def _before(self, asked: Asked) -> Any:
         """What was answered to the same request, which waits still; None: nothing was. The lock is held."""
         if isinstance(asked, Rewarding):
-            return next((_unstored(one.id) for one in asked.sent if one.id in self._ids), None)
+            waits = (one.id for one in asked.sent if one.id in self._ids)
+            return next((_unstored(id, "nothing of the reward is there. Send it again") for id in waits), None)
         for id in repeats.ids_of(asked):
             if (before := self._ids.get(id)) is not None:
                 same = before.digest is not None and before.digest == repeats.digest(asked.body)
@@ -120,10 +126,10 @@ class Fallbacks:
 
     def _fall(self, call: Call, reason: OSError) -> Any:
         """Answer the fallback, and let its row wait."""
-        entry = self._decider.fallen(call)
+        entry, spends = self._decider.fallen(call), self._turns.spends(call)
         ids = [row[0] for row in entry.rows]
         pinned = copy.deepcopy(call)._replace(id=ids if isinstance(entry.result.id, tuple) else ids[0], fallen=True)
-        one = Unstored(pinned, entry, repeats.digest(call.body), self._decider.encoded_by)
+        one = Unstored(pinned, entry, repeats.digest(call.body), spends, self._decider.encoded_by)
         with self._lock:
             if len(self._ids) + len(ids) > self._most:
                 return reason
@@ -153,6 +159,7 @@ class Fallbacks:
                     for row in one.entry.rows:
                         del self._ids[row[0]]
         self._pause.passed()
+        self._ledger.database.troubles.mended("fallback")
 
     def _said(self, asked: list[Any]) -> list[Any]:
         """What the ledger answers to each, or its error."""
@@ -178,8 +185,11 @@ class Fallbacks:
         with self._ledger.holding() as connection:
             lessons.hold(connection)
             there = [fetching.number(connection, row[0]) for row in one.entry.rows]
+            before = entering.stored(connection, [row[0] for row in one.entry.rows])
             with days.changing(connection, [number for number in there if number is not None]):
                 replaced = [entering.replace(connection, row) for row in one.entry.rows]
+            drawn = [(i, before[row[0]]) for i, row in enumerate(one.entry.rows) if replaced[i]]
+            self._turns.give_back(connection, [one.spends(i, row.shown) for i, row in drawn if not repeats.fell(row)])
         if all(replaced):  # a commit was lost on its way back, and its decision was shown to nobody
             return
         alone = QueuedRequest(one.entry._replace(basis=None))
@@ -188,7 +198,18 @@ class Fallbacks:
             raise alone.error
         if alone.error is not None:
             words = f"the fallback that was shown as decision {one.entry.rows[0][0]!r} is not stored"
-            self._ledger.database.troubles.add("fallback", f"{words} ({in_words(alone.error)})", alone.error)
+            self._ledger.database.troubles.add("lost", f"{words} ({in_words(alone.error)})", alone.error)
+
+    def stored_first(self, id: Any, words: str) -> None:
+        """Store what waits, where a decision of this id does.
+
+        Raises OSError while the store is away; words : what follows from that, and what to do
+        """
+        if self.waiting and (name := id_text(id)) in self._ids:
+            try:
+                self.store()
+            except OSError as reason:
+                raise _unstored(name, words) from reason
 
     def close(self) -> None:
         """Store what waits, before the ledger is closed. What cannot be stored is a trouble, and lost."""
@@ -196,7 +217,7 @@ class Fallbacks:
             self.store()
         except OSError as reason:
             words = f"{len(self._ids)} fallbacks that were shown are not stored, and lost ({in_words(reason)})"
-            self._ledger.database.troubles.add("fallback", words, reason)
+            self._ledger.database.troubles.add("lost", words, reason)
 
 
 def _timed(asked: Asked) -> Asked:
@@ -206,8 +227,5 @@ def _timed(asked: Asked) -> Asked:
     return asked._replace(time=datetime.now(UTC))
 
 
-def _unstored(id: str) -> OSError:
-    return OSError(
-        f"decision {id!r} is a fallback, shown while the store was away, and is not stored yet: nothing of the reward "
-        f"is there. Send it again"
-    )
+def _unstored(id: str, words: str) -> OSError:
+    return OSError(f"decision {id!r} is a fallback, shown while the store was away, and is not stored yet: {words}")

@@ -9,7 +9,8 @@ sees these numbers, and the mark of the batch that was learnt last (`log.databas
 a change, nor that the ledger is another one than a moment ago. Then it learns that one anew.
 
 A model that raises, a snapshot that cannot be written or read: such a fault is one of `Live.troubles`, tried again with
-growing pauses. What was learnt stays at the last good batch, and decisions go on from there.
+growing pauses. What was learnt stays at the last good batch, and decisions go on from there. A shadow that raises is no
+such fault: the bandit goes on without it.
 """
 
 import functools
@@ -27,7 +28,7 @@ from dither.base import errors
 from dither.features.column_sizes import ColumnSizes, ColumnSizeWarning
 from dither.live import alarms, course
 from dither.live.course import BEGAN, Course
-from dither.live.taught import LearningError, Taught, shadow_of
+from dither.live.taught import LearningError, ShadowAside, Taught, shadow_of
 from dither.log import Ledger
 from dither.log.database import days, keeping, ledger_events, lessons
 from dither.log.database.ledger_events import BanditEvent
@@ -79,7 +80,7 @@ class Learner:
     def _begin(self) -> None:
         self.lock = threading.RLock()
         with self.ledger.database.reading() as connection:
-            self.stands, self._changes = Taught(connection, self.load), _NOTHING
+            self.stands, self._changes = Taught(connection, self.load, self._tell_of_shadow), _NOTHING
             self._origin = _digest(self.stands.first)  # of what the ledger began with
             way = course.at(ledger_events.every(connection), lessons.last(connection))
             if way.features:  # whoever opens the ledger passes a bandit and a catalogue with those of now
@@ -221,7 +222,21 @@ class Learner:
             self.attempt("sums", self.sum, self._summing)
         if self._resting.until > -NEVER:
             self._resting.passed()
+        if self.ledger.database.troubles.ailments:
+            self._recover()
         self._plan()
+
+    def _recover(self) -> None:
+        """Say of what has failed that it stands no more, where that is so."""
+        if self._lease is None:  # these are for whoever has it
+            self.ledger.database.troubles.mended("snapshot", "sums")
+        if self._lease is None or not self._behind:
+            self._learns()
+
+    def _learns(self) -> None:
+        """Say that it learns again, where nothing has failed since."""
+        if self.ledger.database.troubles.ailments and self._learning.until == self._resting.until == -NEVER:
+            self.ledger.database.troubles.mended("learning")
 
     def failed(self, reason: Exception) -> None:
         """A part of a transaction, or what follows it, has failed: take no part for a while."""
@@ -241,6 +256,10 @@ class Learner:
         else:
             if pause is not None:
                 pause.passed()
+            if self.ledger.database.troubles.ailments and what != "learning":
+                self.ledger.database.troubles.mended(what)
+            elif not self._behind:
+                self._learns()
 
     def _learn(self, batch: lessons.Batch) -> None:
         with self.lock:
@@ -255,9 +274,16 @@ class Learner:
         if self._sizes is not None:
             self._look(self._sizes, batch)
         before = len(self.stands.watch.seen.alarms)
-        self.refused += self.stands.learn(batch)
+        self._count(self.stands.learn(batch))
         if len(self.stands.watch.seen.alarms) > before:
             alarms.tell(self.stands.watch.alarms[before:])
+
+    def _count(self, refused: int) -> None:
+        """Count what the model refused. The ledger hears it of whoever learns for all, and counts each batch once."""
+        self.refused += refused
+        refusals, self.stands.refusals = self.stands.refusals, {}
+        if refusals and self._lease is not None:
+            self.ledger.database.tallies.refuse(refusals)
 
     def _look(self, sizes: ColumnSizes, batch: lessons.Batch) -> None:
         """Look at the columns of a new batch, where all rows before it were looked at: what is replayed was not."""
@@ -413,6 +439,8 @@ class Learner:
             self.stands.take(facts)
         elif facts != self.stands.shadow_facts:
             self.stands.replace_shadow(facts)
+        if self.stands.aside is None:
+            self.ledger.database.troubles.mended("shadow")
         watched = alarms.of(connection)
         if anew or watched != self.stands.watch.facts:
             anew = anew or self.stands.batch > watched.after
@@ -423,7 +451,11 @@ class Learner:
         self._sizes = None  # what it has looked at is not in the bandit any more
         batch = self.stands.batch
         words = f"the ledger has another batch {batch} than was learnt, or none: what it has now is learnt anew"
-        self.ledger.database.troubles.add("ledger", words)
+        self.ledger.database.troubles.add("ledger", words, stands=False)
+
+    def _tell_of_shadow(self, aside: ShadowAside, reason: Exception) -> None:
+        words = f"{aside.told}. The bandit goes on without it, and decisions are logged without `judged`"
+        self.ledger.database.troubles.add("shadow", f"{words}. {aside.cure}", reason)
 
     def _snapshot(
         self,
@@ -455,7 +487,8 @@ class Learner:
                 if row.batch not in self._unreadable:
                     self._unreadable.add(row.batch)
                     words = f"the snapshot of batch {row.batch} cannot be read ({in_words(reason)}): an earlier one is"
-                    self.ledger.database.troubles.add("snapshot", f"{words} taken, and what follows it is learnt")
+                    words = f"{words} taken, and what follows it is learnt"
+                    self.ledger.database.troubles.add("snapshot", words, stands=False)
                 continue
             self._kept = row.batch
             return missing
@@ -472,7 +505,10 @@ class Learner:
         except LearningError as reason:
             self._stay(connection, reason, max(good, self.stands.batch), events)
         else:
-            self._learning.passed()
+            if self._learning.over:
+                self._learning.passed()
+                if self._lease is None:
+                    self._learns()
 
     def _up_to(self, connection: Any, to: int, events: Sequence[BanditEvent]) -> None:
         """Learn the batches up to one. Where they correct what was learnt, go on from before that was learnt.
@@ -484,7 +520,7 @@ class Learner:
             self._back_to(connection, to, events, way)
         while (first := lessons.corrected(connection, self.stands.batch, to)) and first <= self.stands.batch:
             self._back_to(connection, first - 1, events, way)
-        self.refused += self.stands.up_to(connection, to, way)
+        self._count(self.stands.up_to(connection, to, way))
 
     def _stay(self, connection: Any, reason: LearningError, batch: int, events: Sequence[BanditEvent]) -> None:
         """Stand at a batch, the last good one, after a later one may be half learnt. The lock is held."""
@@ -496,7 +532,7 @@ class Learner:
         self._back_to(connection, batch, events)
         try:
             self._up_to(connection, batch, events)
-        except LearningError:  # of the shadow, or there is no memory: then from the snapshot itself
+        except LearningError:  # such as where there is no memory: then from the snapshot itself
             self._back_to(connection, batch, events)
 
     def _back_to(self, connection: Any, batch: int, events: Sequence[BanditEvent], way: Course | None = None) -> None:

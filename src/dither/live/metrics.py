@@ -26,6 +26,13 @@ _BY_ARM = {  # name of a gauge -> the property of an arm, and its help
 }
 
 
+_COUNTED = {  # name of a counter -> its label, the property of a status, and its help
+    "dither_unknown_values": ("field", "unknown", "Values that features did not know"),
+    "dither_misspelt_fields": ("field", "misspelt", "Fields that came under nearly their names"),
+    "dither_troubles": ("what", "failures", "What failed beside calls that were answered"),
+}
+
+
 class StatusCollector:
     """Gives the metrics of one status to a registry."""
 
@@ -45,6 +52,12 @@ class StatusCollector:
         yield shown
         yield self._core.CounterMetricFamily("dither_erased_decisions", "Decisions that were erased", total.erased)
         yield self._core.CounterMetricFamily("dither_batches", "Batches that were learnt", seen.learning.batches)
+        yield self._core.CounterMetricFamily("dither_refused_rewards", "Rewards that the model refused", seen.refused)
+        for name, (label, field, words) in _COUNTED.items():
+            family = self._core.CounterMetricFamily(name, words, labels=[label])
+            for one, n in getattr(seen, field).items():
+                family.add_metric([one], n)
+            yield family
         for name, (field, words) in _BY_ARM.items():
             yield self._by_arm(name, words, [(one, getattr(one, field)) for one in arms])
         for name, (words, value) in _single(seen, total).items():
@@ -60,26 +73,31 @@ class StatusCollector:
         return family
 
     def _labelled(self) -> Iterator[Any]:
-        """Budgets, and what this process knows."""
+        """Budgets, and the troubles that stand."""
         seen = self._seen
         for name, field in (("dither_budget_spent", "spent"), ("dither_budget_limit", "most")):
             family = self._core.GaugeMetricFamily(name, "Budgets, in the period of now", labels=["arm", "period"])
             for one in seen.budgets:
                 family.add_metric([one.arm, str(one.period or "ever")], getattr(one, field))
             yield family
-        if seen.here is None:
-            return
-        unknown = self._core.GaugeMetricFamily(
-            "dither_unknown_values", "Values that this process did not know, by field", labels=["field"]
+        began = self._core.GaugeMetricFamily(
+            "dither_trouble_begin_timestamp_seconds",
+            "When a trouble that stands began",
+            labels=["what", "process"],
         )
-        for name, n in seen.here.unknown.items():
-            unknown.add_metric([name], n)
-        yield unknown
+        first: dict[tuple[str, str], float] = {}  # a process may have the ledger open twice
+        for trouble in seen.troubles:
+            if trouble.ended is None:
+                place = trouble.what, trouble.host
+                first[place] = min(trouble.first.timestamp(), first.get(place, math.inf))
+        for place, time in first.items():
+            began.add_metric(place, time)
+        yield began
 
 
 def _single(seen: "Status", total: ArmDay) -> dict[str, tuple[str, float | None]]:
     """Gauges without labels: name -> help and value; None: it is not known."""
-    learning, here = seen.learning, seen.here
+    learning = seen.learning
     return {
         "dither_up": ("Whether the ledger could be read", 1.0),
         "dither_warnings": ("What somebody should look at", len(seen.warnings)),
@@ -109,13 +127,9 @@ def _single(seen: "Status", total: ArmDay) -> dict[str, tuple[str, float | None]
         "dither_propensity_ratio": ("Mean probability of what was shown", total.mean_propensity),
         "dither_floor_ratio": ("Mean share of uniform choices", total.mean_floor),
         "dither_exploration_ratio": ("Share of the decisions that did not show the best arm", total.exploration),
-        "dither_refused_rewards": (
-            "Rewards that the model refused in this process",
-            None if here is None else here.refused,
-        ),
-        "dither_troubles": (
-            "What failed beside calls that were answered, in this process, at most 100",
-            None if here is None else len(here.troubles),
+        "dither_standing_troubles": (
+            "Troubles that stand, in all processes",
+            sum(one.ended is None for one in seen.troubles),
         ),
     }
 

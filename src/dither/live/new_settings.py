@@ -16,7 +16,7 @@ class NewSettings(NewTerms, total=False):
     # of the decisions
     floor: float
     monte_carlo: int
-    budgets: Mapping[Any, Any]
+    budgets: Mapping[Any, Any] | None
     # of policies
     Lam: float
     M: float

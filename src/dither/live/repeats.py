@@ -20,7 +20,7 @@ from dither.live.requests import Call
 from dither.live.shown import Shown, ShownMany
 from dither.log import Ledger
 from dither.log.database import entering
-from dither.log.reward_rules import id_text
+from dither.log.reward_rules import id_text, several
 
 DIGEST = 16  # bytes
 
@@ -42,7 +42,7 @@ def ids_of(call: Call) -> list[str]:
     """The ids that a call gives to its decisions."""
     if call.id is None:
         return []
-    return [id_text(one) for one in (call.id if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id])]
+    return [id_text(one) for one in (call.id if several(call.id) else [call.id])]
 
 
 def other(id: str) -> OtherRequest:
@@ -69,7 +69,7 @@ def answer(ledger: Ledger, catalogue: Catalogue | None, call: Call, refusal: Exc
             return other(id if id in there else next(iter(there)))
     ledger.database.durable()
     each = [_shown(there[id], call, catalogue) for id in ids]
-    return together(each) if isinstance(call.id, (list, tuple, np.ndarray)) else each[0]
+    return together(each) if several(call.id) else each[0]
 
 
 def together(each: list[Shown]) -> ShownMany:
@@ -82,14 +82,18 @@ def together(each: list[Shown]) -> ShownMany:
     return ShownMany(arms, p, kind, se, z, None, ids, places, each[0].fallback)
 
 
+def fell(row: entering.Stored) -> bool:
+    """Whether a decision of the table is a fallback, so that nothing was drawn and nothing spent."""
+    return json.loads(row.extra or "{}").get(beside.FALLBACK) is True
+
+
 def _shown(row: entering.Stored, call: Call, catalogue: Catalogue | None) -> Shown:
     """A decision of the table as it was answered."""
     extra = json.loads(row.extra or "{}")
     arm, place = _arm(row, call, catalogue, extra.get(beside.CATALOGUE))
     p = float("nan") if row.propensity is None else row.propensity
     kind: Any = row.propensity_kind
-    fallback = extra.get(beside.FALLBACK) is True
-    return Shown(arm, p, kind, row.propensity_se, row.z, None, row.id, place, fallback)
+    return Shown(arm, p, kind, row.propensity_se, row.z, None, row.id, place, fell(row))
 
 
 def _arm(row: entering.Stored, call: Call, catalogue: Catalogue | None, version: int | None) -> tuple[Any, int]:

@@ -60,11 +60,10 @@ def read(bandit: Bandit, catalogue: Catalogue | None, call: Call) -> Request:
 
 def _of_catalogue(bandit: Bandit, catalogue: Catalogue, call: Call) -> Request:
     """The request of a context, and of arms that the catalogue has."""
-    arms, mask = None if call.arms is None else id_texts(call.arms), call.mask
+    mask = call.mask
     with catalogue._lock, _known_late():  # the version is that of the arms
         version = catalogue.version
-        if arms is not None and catalogue._before:
-            arms = tuple(map(catalogue._spelt, arms))
+        arms = None if call.arms is None else catalogue._texts(call.arms)
         asked: Any = arms  # with the records that the request brings
         if arms is not None and isinstance(call.arms, Mapping):
             asked = dict(zip(arms, call.arms.values(), strict=True))
@@ -113,6 +112,8 @@ def by_place(numbers: Any, request: Request, *, what: str, default: float, catal
     place = {name: i for i, name in enumerate(map(str, range(K)) if request.ids is None else request.ids)}
     array = np.full(K, default)
     for id, number in numbers.items():
+        if np.ma.is_masked(number):
+            raise ValueError(f"{what} of arm {id!r} is masked: fill it in first, or leave the arm out")
         at = place.get(spelt(id, place))
         if at is not None:
             array[at] = number

@@ -29,7 +29,7 @@ from dither.live.requests import Call
 from dither.live.shown import Shown, ShownMany
 from dither.live.taught import Taught
 from dither.log import Ledger, Logged, Pending
-from dither.log.database import ledger_events, lessons
+from dither.log.database import lessons
 from dither.log.database.committing import QueuedRequest, Rewarding, Stale
 from dither.log.database.home import Home
 from dither.log.database.ledger_events import BanditEvent
@@ -95,7 +95,7 @@ class Live:
         finds them by their fields, and takes them
     probabilities : whether the probabilities of all arms are stored too
     budgets : id of an arm -> a `Budget` or several. An arm whose budget is spent is masked, in all processes. The
-        ledger keeps them; other ones replace them, for the next decision of each process
+        ledger keeps them; other ones replace them, for the next decision of each process. None: those of the ledger
     alarm : whether it is watched that rewards are what the bandit predicts (`drift.ResidualAlarm`: how; True: as it is
         by default). The ledger keeps it, for all processes, from the next batch on; False: nothing is watched any more
     horizon, default, late, parts, wait, flush_seconds : as for `log.Ledger`. With `parts` the bandit learns the sum of
@@ -112,6 +112,7 @@ class Live:
     The process that gives a new ledger its bandit draws from the streams of that bandit; all others from fresh entropy.
 
     Raises ValueError where the ledger has another bandit, shadow or catalogue, or no bandit and bandit is None;
+    LookupError for a budget of an arm that is none of the catalogue, nor of the disjoint slots;
     FileNotFoundError where there is no ledger and bandit is None, and none is made; TypeError for a bandit that a file
     cannot hold; and what `log.Ledger` raises.
     """
@@ -169,7 +170,7 @@ class Live:
                 self.ledger = Ledger(database, wait=wait, flush_seconds=flush_seconds, **terms)
                 agreed = opening.agreed(self.ledger, bandit, pace=pace, **also, **how)
             self._learner, self._keeper, self._decider, self._turns = opening.opened(self.ledger, agreed, **how)
-            self._fallbacks = Fallbacks(self.ledger, self._decider, fallback_rows, self._stored)
+            self._fallbacks = Fallbacks(self.ledger, self._decider, self._turns, fallback_rows, self._stored)
             self._anew()
         except BaseException:
             database.close()
@@ -198,7 +199,7 @@ class Live:
 
     @property
     def shadow(self) -> Bandit | None:
-        """The shadow, as it is by now; None: there is none."""
+        """The shadow, as it is by now; None: there is none, or its model raised and it is set aside (`troubles`)."""
         self._decider.follow()
         return self._decider.shadow
 
@@ -402,6 +403,7 @@ class Live:
         it learnt the old one. So all that was learnt after it is learnt again. `replay(n)` of an earlier batch has the
         old reward.
         """
+        self._fallbacks.stored_first(id, "nothing of the correction is there. Send it again")
         answer = self.ledger.correct(id, r, part=part, time=time)
         if answer != "known":
             self._learner.attempt("learning", self.learn)
@@ -442,8 +444,8 @@ class Live:
         """Let other settings hold for the decisions from now on, in all processes: an event of the ledger.
 
         new : what is left out stays as it is. Settings of the policy and of the model, by the names that the algorithm
-            has for them, such as c, sigma and discount; floor and monte_carlo; budgets, all of them; and the terms of
-            rewards: horizon, default, late and reward_range (`log.Ledger.change`)
+            has for them, such as c, sigma and discount; floor and monte_carlo; budgets, all of them (None: there are
+            none any more); and the terms of rewards: horizon, default, late and reward_range (`log.Ledger.change`)
         bandit : another bandit for the same X, in the place of single settings: any policy, any model
         features : other features, in the place of those that make X: a call of its own, without `new`. With `bandit`,
             one that has them; without, the settings of the bandit stay
@@ -464,7 +466,8 @@ class Live:
         A decision made after this returned knows of it, in this process and in all others. Those before keep what they
         were made with: `replay(row.learnt)` is the bandit of each row. Other terms alone are no batch.
 
-        Raises TypeError for a setting that the bandit has not; ValueError for a bandit that does not take this X, or
+        Raises TypeError for a setting that the bandit has not; LookupError for a budget of an arm that is none of the
+        catalogue, nor of the disjoint slots; ValueError for a bandit that does not take this X, or
         cannot learn the rewards that the ledger may have; and what the classes raise. Nothing has changed then.
         """
         who = bandit_changes.author(author)
@@ -483,8 +486,8 @@ class Live:
         A shadow that learns has learnt all rewards of the ledger. One that does not begins as it was given, and learns
         from now on.
 
-        Raises ValueError where there is no shadow, where the bandit keeps a baseline, and where the shadow cannot learn
-        the rewards that the ledger may have. Nothing has changed then.
+        Raises ValueError where there is no shadow, where it is set aside since its model raised, where the bandit keeps
+        a baseline, and where the shadow cannot learn the rewards that the ledger may have. Nothing has changed then.
         """
         bandit_changes.promote(self._learner, keep=keep, author=bandit_changes.author(author))
         self._changed()
@@ -515,10 +518,8 @@ class Live:
         self._changed()
 
     def events(self) -> list[BanditEvent]:
-        """What has changed the bandit, in order: number, batch, time, author, what, details."""
-        self.ledger.committer.begun()
-        with self.ledger.database.reading() as connection:
-            return ledger_events.every(connection)
+        """What has changed the bandit, in order: number, batch, time, author, what, details (`log.Ledger.events`)."""
+        return self.ledger.events()
 
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward (`log.Ledger.pending`)."""
@@ -659,8 +660,9 @@ class Live:
         milliseconds, since it starts from the last snapshot. One that is older than the oldest snapshot takes a replay.
         What cannot be known is said in `unknown`.
 
-        Raises LookupError for an id that no decision has.
+        Raises LookupError for an id that no decision has; OSError for a fallback that waits while the store is away.
         """
+        self._fallbacks.stored_first(id, "it cannot be explained until then. Ask again")
         return explaining.explained(self.ledger, id, **self._learner.load)
 
     @property
@@ -684,7 +686,8 @@ class Live:
         since : a time: the days from its day on; None: all days
         limits : what is a warning (`live.status.WarningLimits`); None: the defaults
         """
-        return stands.of(self.ledger, since=since, limits=limits or stands.WarningLimits(), here=stands.facts_of(self))
+        here = stands.facts_of(self)
+        return stands.of(self.ledger, since=since, limits=limits or stands.WarningLimits(), here=here)
 
     def flush(self) -> None:
         """Return when all that was written is on the disk. It is needed with wait=False alone."""
@@ -761,6 +764,8 @@ def _which(stands: Taught, of: str) -> Bandit:
     errors.one_of("of", of, ("bandit", "shadow"))
     if of == "bandit":
         return stands.bandit
+    if stands.aside is not None:
+        raise ValueError(f"{stands.aside.told}. {stands.aside.cure}")
     if stands.shadow is None:
         raise ValueError("this ledger has no shadow: Live(home, shadow=...)")
     return stands.shadow

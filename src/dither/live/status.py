@@ -1,11 +1,13 @@
 """`Status`: how a running bandit stands, from its ledger alone, for people, monitors and exit codes.
 
-What a ledger says is the same for everybody who reads it. What one process alone knows (`ProcessFacts`: its troubles,
-what its model refused, values that its features did not know) is there where that process asks: `Live.status`.
+What a ledger says is the same for everybody who reads it. All processes write there what they count and what fails in
+them (`log.tallies`). What one process alone knows (`ProcessFacts`: what it has learnt, whether it learns) is there
+where that process asks: `Live.status`. Then there is also what it has not written yet.
 """
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -17,13 +19,14 @@ from dither.live import alarms, metrics, status_words
 from dither.live.alarms import LiveAlarm
 from dither.live.course import BEGAN
 from dither.live.turns import BUDGETS, Limit
-from dither.log import ArmDay, ArmDays, Ledger, record
-from dither.log.database import days, ledger_events, spending, standing
+from dither.log import ArmDay, ArmDays, Ledger, record, tallies
+from dither.log.database import days, ledger_events, spending, standing, tallying
 from dither.log.database.ledger_events import BanditEvent
 from dither.log.troubles import Trouble
 
 FINE, WARNING, UNREADABLE = 0, 1, 2  # exit codes, as monitors such as Nagios read them
-EVENTS = 10  # the latest ones that are listed
+STANDS, MENDED, GONE = "stands", "mended", "gone"  # states of a trouble
+EVENTS, TROUBLES = 10, 100  # the latest ones that are listed
 _CERTAIN = 5.0  # standard errors between what was drawn and what was stated, above which it is a warning
 _ENOUGH = 10.0  # the least variance of a count that is compared so
 
@@ -64,6 +67,30 @@ class ProcessFacts:
 
 
 @dataclass(frozen=True)
+class DayCount:
+    """What all processes have counted of one kind on one day."""
+
+    day: date  # UTC
+    kind: str  # one of `log.tallies.KINDS`
+    name: str  # of the field, or what a trouble is about; "": of nothing
+    n: int
+
+
+@dataclass(frozen=True)
+class ProcessTrouble:
+    """What fails, or has failed, in one process. Times are UTC."""
+
+    host: str  # name of the machine, and number of the process there
+    what: str  # as of `Live.troubles`
+    words: str  # of the last time
+    first: datetime
+    last: datetime
+    times: int
+    state: str  # "stands", "mended", or "gone": its process has not been heard of for a minute
+    ended: datetime | None  # when it was mended, its process was closed, or was heard of last; None: it stands
+
+
+@dataclass(frozen=True)
 class Learning:
     """How far the learner is."""
 
@@ -98,6 +125,7 @@ class Status:
     where: str  # the home, without secrets
     now: datetime  # by the clock of the database
     days: ArmDays
+    hours: ArmDays | None  # the latest 48, a row of all arms each: `day` is when it begins. None: not kept yet
     learning: Learning
     pending: int  # decisions that wait for their reward: within their horizon, or without one
     overdue: int  # decisions whose horizon has passed, and that `expire` has not closed
@@ -108,6 +136,8 @@ class Status:
     budgets: tuple[Spending, ...]
     alarms: tuple[LiveAlarm, ...]  # as of the newest snapshot, or as this process has learnt them; the newest last
     watched: int | None  # rewards that the alarm has seen; None: nothing is watched
+    counted: tuple[DayCount, ...]  # by day, kind and name, by all processes
+    troubles: tuple[ProcessTrouble, ...]  # the latest of all processes, the newest last
     events: tuple[BanditEvent, ...]  # the latest changes of the running bandit, the newest last
     here: ProcessFacts | None  # None: the ledger alone was asked
     limits: WarningLimits
@@ -117,6 +147,33 @@ class Status:
     def warnings(self) -> list[str]:
         """What somebody should look at, a sentence each."""
         return list(_warnings(self))
+
+    @property
+    def refused(self) -> int:
+        """Rewards that the model refused, on the days that were asked for."""
+        return sum(one.n for one in self.counted if one.kind == tallies.REFUSED)
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """Field -> values that the features did not know, on these days."""
+        return self._by_name(tallies.UNKNOWN)
+
+    @property
+    def misspelt(self) -> dict[str, int]:
+        """Field -> how often it came under nearly its name, on these days. They are among the unknown values too."""
+        return self._by_name(tallies.MISSPELT)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """What troubles are about -> how many came on these days."""
+        return self._by_name(tallies.TROUBLE)
+
+    def _by_name(self, kind: str) -> dict[str, int]:
+        sums = Counter[str]()
+        for one in self.counted:
+            if one.kind == kind:
+                sums[one.name] += one.n
+        return dict(sorted(sums.items()))
 
     @property
     def exit_code(self) -> int:
@@ -130,7 +187,9 @@ class Status:
         tables = {name: [_row(one, arms=name == "arms") for one in some] for name, some in rows.items()}
         tables["rows"] = [_row(one, arms=True) for one in self.days.rows]
         whole["learning"]["behind"] = self.learning.behind
+        whole |= {name: getattr(self, name) for name in ("refused", "unknown", "misspelt", "failures")}
         whole |= {"days": tables["days"], "arms": tables["arms"], "rows": tables["rows"], "total": tables["total"][0]}
+        whole["hours"] = None if self.hours is None else [_row(one, arms=False) for one in self.hours.rows]
         return whole | {"warnings": self.warnings, "exit_code": self.exit_code}
 
     def text(self) -> str:
@@ -142,7 +201,7 @@ class Status:
         return metrics.text(self)
 
 
-_ALONE = [one.name for one in dataclasses.fields(Status) if one.name not in ("days", "limits", "closes")]
+_ALONE = [one.name for one in dataclasses.fields(Status) if one.name not in ("days", "hours", "limits", "closes")]
 
 
 def of(
@@ -159,7 +218,7 @@ def of(
     span = record.span(since, None)
     with home.reading() as connection:
         seen = standing.state(connection, home, ledger.parts)
-        every = days.read(connection, home)
+        added = days.sums(connection, home)
         budgets = of_description(seen.settings.get(BUDGETS, {}))
         placed = {
             (arm, budget): Limit(budget.ticks, budget.most).place(seen.now)
@@ -168,9 +227,15 @@ def of(
         }
         spent = spending.spent(connection, home, set(placed.values()))
         events = tuple(ledger_events.every(connection)[-EVENTS:])
+        counts, ailments = tallying.counts(connection, home), tallying.ailments(connection, home)[-TROUBLES:]
     watched = alarms.held_by(seen.settings, seen.alarm)
     low = None if span[0] is None else _time(span[0]).date()
-    rows = every.rows if low is None else tuple(one for one in every.rows if one.day is not None and one.day >= low)
+    rows = (
+        added.days.rows
+        if low is None
+        else tuple(one for one in added.days.rows if one.day is not None and one.day >= low)
+    )
+    counted = [DayCount(record.EPOCH.date() + timedelta(day), kind, name, n) for (day, kind, name), n in counts.items()]
     learning = Learning(
         seen.waiting,
         0.0 if seen.oldest is None else max(0.0, (seen.now - seen.oldest) / 1e6),
@@ -184,8 +249,9 @@ def of(
         home.where,
         _time(seen.now),
         ArmDays(rows),
+        added.hours,
         learning,
-        seen.pending + every.total().waiting,
+        seen.pending + added.days.total().waiting,
         seen.overdue,
         _time(seen.overdue_since),
         _time(seen.latest),
@@ -194,11 +260,21 @@ def of(
         tuple(Spending(arm, one.period, one.most, spent.get((arm, at), 0.0)) for (arm, one), at in placed.items()),
         tuple(alarms.raised(watched) if watched is not None else ()) if here is None else here.alarms,
         None if watched is None else watched.n,
+        tuple(sorted((one for one in counted if low is None or one.day >= low), key=dataclasses.astuple)),
+        tuple(_trouble(one, seen.now) for one in ailments),
         events,
         here,
         limits,
         ledger.default is not None or ledger.parts is not None,
     )
+
+
+def _trouble(stored: tallying.StoredAilment, now: int) -> ProcessTrouble:
+    one, seen = stored.ailment, _time(stored.seen)
+    state, ended = (STANDS, None) if one.ended is None else (MENDED, one.ended)
+    if one.ended is None and now - stored.seen > tallies.GONE * 1e6:
+        state, ended = GONE, seen
+    return ProcessTrouble(stored.host, one.what, one.words, one.first, one.last, one.times, state, ended)
 
 
 def facts_of(live: Any) -> ProcessFacts:
@@ -233,10 +309,10 @@ def _warnings(seen: Status) -> Any:
     for alarm in seen.alarms:
         if (seen.now - alarm.time).total_seconds() <= seen.limits.recent:
             yield str(alarm)
-    if seen.here is not None:
-        for what in dict.fromkeys(one.what for one in seen.here.troubles):
-            last = [one for one in seen.here.troubles if one.what == what][-1]
-            yield f"trouble with {what} at {last.time:%Y-%m-%d %H:%M} UTC: {last.words}"
+    for one in seen.troubles:
+        if one.state == STANDS:
+            long = _long(max(0.0, (seen.now - one.first).total_seconds()))
+            yield f"trouble with {one.what} for {long}, {status_words.times(one.times)}, in {one.host}: {one.words}"
 
 
 def drift(row: ArmDay) -> float | None:
@@ -278,7 +354,7 @@ def _row(row: ArmDay, *, arms: bool) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """As JSON has it."""
     if isinstance(value, BanditEvent):
-        return _plain(value._asdict())
+        return _plain(value.to_dict())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
     if isinstance(value, Mapping):

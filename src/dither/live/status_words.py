@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dither.base import errors
@@ -12,6 +12,7 @@ from dither.log import ArmDay
 if TYPE_CHECKING:
     from dither.live.status import Status
 
+OVER = 5  # troubles that are over, the latest
 WIDTH, DAYS, ARMS = 124, 14, 20  # characters of a line; the latest days and the most shown arms that are listed
 _NONE = "–"
 
@@ -60,10 +61,24 @@ def _lines(seen: "Status", total: ArmDay) -> list[str]:
     ]
     if seen.overdue:
         lines.append(f"{seen.overdue:,} decisions are past their horizon and not closed")
-    if seen.here is not None:
-        odd = ", ".join(f"{name}: {n:,}" for name, n in sorted(seen.here.unknown.items())) or "none"
-        lines.append(f"this process: {seen.here.refused:,} rewards refused by the model; unknown values: {odd}")
-    return lines
+    told = (("unknown values", seen.unknown), ("misspelt fields", seen.misspelt), ("troubles", seen.failures))
+    odd = [f"{words}: {_counts(counts)}" for words, counts in told]
+    lines.append("; ".join([f"{seen.refused:,} rewards refused by the model", *odd]))
+    over = [one for one in seen.troubles if one.ended is not None][-OVER:]
+    for one in over:
+        how = "mended" if one.state == "mended" else "whose process is gone"
+        when = f"from {_moment(one.first)} to {_moment(one.ended)}, {times(one.times)}"
+        lines.append(f"trouble with {one.what} {when}, in {one.host}, {how}: {one.words}")
+    return list(map(visible, lines))
+
+
+def times(n: int) -> str:
+    """How often."""
+    return "once" if n == 1 else f"{n:,} times"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {n:,}" for name, n in counts.items()) or "none"
 
 
 def _days(seen: "Status") -> tuple[str, Any]:

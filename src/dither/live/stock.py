@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from dither.features import Catalogue, Features
+from dither.features import Catalogue, Features, counts
 from dither.features.catalogue_events import ArmEvent
 from dither.live.learner import Learner
 from dither.log import Ledger
@@ -68,7 +68,8 @@ class CatalogueKeeper:
         with self.ledger.holding() as connection:
             lessons.hold(connection)
             self._take(*self._newer(connection))
-            yield lambda events: self._put(connection, events)
+            with counts.heard(self.ledger.database.tallies.of_features):
+                yield lambda events: self._put(connection, events)
 
     def kept(self) -> None:
         """What was put is committed. Let the bandit grow, where this process learns."""

@@ -6,7 +6,8 @@ where r is the reward as it was corrected up to batch n. Events of the ledger sa
 of the batches it has not learnt (`course`).
 
 A shadow that is given later learns the batches before it too. So it is always as if it had been there from the start.
-The events of the bandit do not change it.
+The events of the bandit do not change it. Whatever its model raises, the bandit goes on as if there were none: the
+shadow is set aside, and stays so until another one is given, or the ledger is opened again.
 A model with a half_life learns each row at the time of its decision, in seconds since 1970.
 
 The update is by the arithmetic that has taught the batch (`base.compiled`), where this process has it. So the state is
@@ -18,6 +19,7 @@ passed over for it: what was learnt stays at the batch before.
 """
 
 import copy
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dither.bandit.bandit import Bandit
@@ -47,6 +49,26 @@ class ShadowFacts(NamedTuple):
     features: int = 0  # the version of the features that make its X, which stays
 
 
+class ShadowAside(NamedTuple):
+    """A shadow that is judged and taught no more, since its model raised."""
+
+    facts: ShadowFacts  # which one
+    why: str  # what it raised, and when
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        return f"the shadow is set aside, since {self.why}"
+
+    @property
+    def cure(self) -> str:
+        """What can be done, as a sentence."""
+        return (
+            "Mend its model and give it again, or give another: live.replace_shadow(shadow). It is tried again too "
+            "where the ledger is opened again"
+        )
+
+
 def shadow_of(connection: Any) -> ShadowFacts:
     """The shadow of a ledger; number 0 and no bytes where it never had one."""
     about = keeping.settings(connection).get(SHADOW)
@@ -58,10 +80,18 @@ def shadow_of(connection: Any) -> ShadowFacts:
 class Taught:
     """A bandit and its shadow, as they stand after a batch."""
 
-    def __init__(self, connection: Any, load: dict[str, Any]) -> None:
-        """The bandit as the ledger began; load : what `from_bytes` needs for the user's classes."""
+    def __init__(
+        self, connection: Any, load: dict[str, Any], tell: Callable[[ShadowAside, Exception], None] | None = None
+    ) -> None:
+        """The bandit as the ledger began.
+
+        load : what `from_bytes` needs for the user's classes; tell : called with a shadow that is set aside
+        """
         self.load, self.version = load, 0  # counts what has changed
+        self.refusals: dict[int, int] = {}  # batch -> rewards that the model refused, until they are counted
         self.shadow: Bandit | None = None
+        self.aside: ShadowAside | None = None  # None: the shadow, where there is one, has not raised
+        self._tell = tell
         self.shadow_facts, self._shadow_at = ShadowFacts(0, False, None), 0  # and the batch that the shadow stands at
         # the shadow of before, as it began and as it is, and the batch at which it stands
         self._former: tuple[bytes | None, Bandit | None, int] | None = None
@@ -102,17 +132,36 @@ class Taught:
 
     def take(self, facts: ShadowFacts) -> None:
         """Another shadow, as it began."""
-        self._former = None
+        self._former = self.shadow = None
         self.shadow_facts, self._shadow_at = facts, 0
-        self.shadow = None if facts.first is None else self._loaded(facts.first)
+        if self.aside is not None and self.aside.facts != facts:
+            self.aside = None
+        if facts.first is not None and self.aside is None:
+            try:
+                self.shadow = self._loaded(facts.first)
+            except Exception as reason:
+                self.set_aside(facts, reason, "when it was loaded")
         self.version += 1
+
+    def set_aside(self, facts: ShadowFacts, reason: Exception, when: str) -> None:
+        """Go on without the shadow, since it raised; facts : which one. Nothing happens where there is another by now.
+
+        reason : what it raised, or the LearningError of that; when : it did so, in words
+        """
+        if facts == self.shadow_facts:
+            raised = reason.__cause__ if isinstance(reason, LearningError) and reason.__cause__ else reason
+            self.shadow, self._former = None, None
+            self.aside = ShadowAside(facts, f"it raised {troubles.in_words(raised)} {when}")
+            self.version += 1
+            if self._tell is not None:
+                self._tell(self.aside, reason)
 
     def replace_shadow(self, facts: ShadowFacts) -> None:
         """Another shadow, where what was learnt stands. It may be that bandit and shadow have changed their places."""
         former = (self.shadow_facts.first, self.shadow, self._shadow_at)
         learnt, itself = self.shadow_facts.learns, facts.learns and facts.first == self.first and not self.course.gaps
         self.take(facts)
-        if itself:  # the bandit was promoted from, and has learnt what a shadow learns
+        if itself and self.shadow is not None:  # the bandit was promoted from, and has learnt what a shadow learns
             self.shadow, self._shadow_at = copy.deepcopy(self.bandit), self.batch
         self._former = former if learnt else None
 
@@ -137,7 +186,7 @@ class Taught:
 
     def snapshot(self, connection: Any, row: Any, way: Course) -> None:
         """Stand where a snapshot does, after a batch of this course. The shadow does so where the snapshot has it."""
-        has_shadow = row.shadow is not None and row.shadow == self.shadow_facts.number
+        has_shadow = self.shadow is not None and row.shadow == self.shadow_facts.number
         bandit = self._loaded(bytes(row.bytes))
         self._follow(connection, way)
         if has_shadow:
@@ -175,15 +224,29 @@ class Taught:
     def catch_up(self, connection: Any) -> None:
         """Let the shadow learn the batches at which the bandit stands already."""
         self.torn = True
-        if self.shadow is not None and self.shadow_facts.learns:
-            for number in range(self._shadow_at + 1, self.batch + 1):
-                teach(self.shadow, self._judged(connection, number, upto=self.batch), whose="shadow")
-                self._shadow_at = number
-        elif self.shadow is not None:
-            grow(self.shadow, lessons.slots(connection, upto=self.batch))
         if self._shadow_at != self.batch:
             self.version += 1
+        if self.shadow is not None and not self.shadow_facts.learns:
+            self._teach_shadow(lessons.slots(connection, upto=self.batch), None)
+        else:
+            while self.shadow is not None and self._shadow_at < self.batch:
+                batch = self._judged(connection, self._shadow_at + 1, upto=self.batch)
+                self._teach_shadow(batch.grown, batch)
         self._shadow_at, self.torn = self.batch, False
+
+    def _teach_shadow(self, slots: int | None, batch: lessons.Batch | None) -> None:
+        """Let the shadow, where there is one, have so many slots, and learn a batch, which is the next one."""
+        if self.shadow is None:
+            return
+        try:
+            if batch is not None and self.shadow_facts.learns:
+                teach(self.shadow, batch)
+                self._shadow_at = batch.number
+            else:
+                grow(self.shadow, slots)
+        except Exception as reason:
+            when = "when it was given slots" if batch is None else f"when it learnt batch {batch.number}"
+            self.set_aside(self.shadow_facts, reason, when)
 
     def lesson(self, connection: Any, number: int, *, upto: int) -> lessons.Batch:
         """A batch, as the bandit learns it for the state after another one, with what was corrected up to there."""
@@ -212,10 +275,9 @@ class Taught:
         if self.watch.facts.settings is not None:
             self._watched(batch)
         refused = teach(self.bandit, batch)
-        if self.shadow is not None and self.shadow_facts.learns:
-            teach(self.shadow, judged, whose="shadow")
-        elif self.shadow is not None:
-            grow(self.shadow, judged.grown)
+        if refused:
+            self.refusals[batch.number] = refused
+        self._teach_shadow(judged.grown, judged)
         self.batch = self._shadow_at = batch.number
         self.mark, self.torn = batch.mark, False
         if batch.arithmetic is not None and not compiled.at_hand(batch.arithmetic):
@@ -244,7 +306,7 @@ def grow(bandit: Bandit, slots: int | None) -> None:
         bandit.grow(slots)
 
 
-def teach(bandit: Bandit, batch: lessons.Batch, *, whose: str = "bandit") -> int:
+def teach(bandit: Bandit, batch: lessons.Batch) -> int:
     """Learn a batch; -> how many of its rewards the model refused.
 
     Where the model refuses the batch, its rewards are learnt one by one, without those that it refuses. So what is
@@ -256,7 +318,7 @@ def teach(bandit: Bandit, batch: lessons.Batch, *, whose: str = "bandit") -> int
         with compiled.learnt_by(batch.arithmetic):
             return _taught(bandit, batch)
     except Exception as reason:
-        raise LearningError(f"the model of the {whose} raised {troubles.in_words(reason)}") from reason
+        raise LearningError(f"the model of the bandit raised {troubles.in_words(reason)}") from reason
 
 
 def _taught(bandit: Bandit, batch: lessons.Batch) -> int:

@@ -11,7 +11,7 @@ mixture over two masks. A batch could not be drawn anew as a whole either, as it
 later ones, and to refuse the batch would favour some draws. Under the lock every decision is drawn once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from dither.deciding.baseline import RoundSums, position
 from dither.deciding.budget import Budgets, checked, described, of_description
 from dither.deciding.decision import Choice
 from dither.deciding.request import Request
-from dither.live import beside, requests
+from dither.live import beside, budgeted_arms, repeats, requests
 from dither.live.deciding import Decider
 from dither.live.requests import Call
 from dither.log import Ledger, record, schema
@@ -55,9 +55,13 @@ def settle(ledger: Ledger, budgets: Mapping[Any, Any] | None) -> None:
 
 
 def put(connection: Any, budgets: Mapping[Any, Any]) -> dict[str, Any]:
-    """The budgets of a ledger from now on; -> how it keeps them."""
+    """The budgets of a ledger from now on; -> how it keeps them.
+
+    Raises LookupError for an arm that the ledger has not, where it knows all arms.
+    """
     new = described(checked(budgets))
     lessons.hold(connection)
+    budgeted_arms.check(connection, new)
     if new != keeping.settings(connection).get(BUDGETS, {}):
         keeping.put(connection, BUDGETS, new)
         lessons.changed(connection)
@@ -71,12 +75,18 @@ class Turns:
         """began : what the rounds of the bandit added up to as it began."""
         self.decider, self._began = decider, began
         self._ledger, self._home = ledger, ledger.database
+        self.budgets: Budgets = {}
+        self._unseen = budgeted_arms.UnseenArms(())
         self.look()
 
     def look(self) -> None:
         """Take the budgets that the ledger has by now."""
         with self._home.reading() as connection:
-            self.budgets: Budgets = of_description(keeping.settings(connection).get(BUDGETS, {}))
+            before, self.budgets = self.budgets, of_description(keeping.settings(connection).get(BUDGETS, {}))
+            if self.budgets != before:
+                come = budgeted_arms.every_arm(connection) is None  # the arms are not known until they do
+                self._unseen = budgeted_arms.UnseenArms(self.budgets if come else ())
+                self._home.troubles.mended("budgets")
         self._limits = {
             arm: tuple(Limit(one.ticks, one.most * (1 + _ROUNDING)) for one in several)
             for arm, several in self.budgets.items()
@@ -105,15 +115,15 @@ class Turns:
                 spending.put_rounds(connection, home, erased, _array(sums))
             return entry
 
-        ids = [] if call.id is None else list(call.id) if isinstance(call.id, (list, tuple, np.ndarray)) else [call.id]
-        return Deciding(decided, [str(one) for one in ids])
+        return Deciding(decided, repeats.ids_of(call))
 
     def _in_turn(self, connection: Any, request: Request, call: Call, now: int) -> tuple[Choice, Spent]:
         """The choices of all requests, one after the other, and what is then spent of the budgets that changed."""
         if request.size == 0:
             return self.decider.choose(request), Spent()
-        K = request.shape[-1]
-        names = tuple(map(str, range(K))) if request.ids is None else request.ids
+        names = _names(request)
+        if (words := self._unseen.offered(names, request.size)) is not None:
+            self._home.troubles.add("budgets", words)
         costs = self._costs(call.costs, request)
         places = {one.place(now) for name in names for one in self._limits.get(name, ())}
         spent, changed = spending.spent(connection, self._home, places), Spent()
@@ -128,6 +138,36 @@ class Turns:
                 key = names[part.arm], limit.place(now)
                 changed[key] = spent[key] = spent.get(key, 0.0) + float(price[part.arm])
         return (parts[0] if request.single else one_arm.joined(parts, request)), changed
+
+    def spends(self, call: Call) -> Callable[[int, str], Spent]:
+        """What a show takes of the budgets as they are now: by the place of its request in the call, and its arm."""
+        limits = self._limits
+        if not limits:
+            return lambda place, arm: Spent()
+        begun = self.decider.begun(call)
+        with self.decider.lock:
+            request = self.decider.request(begun, call)
+        costs, now = np.atleast_2d(self._costs(call.costs, request)), record.micros(begun.time)
+        names = _names(request)
+
+        def spent(place: int, arm: str) -> Spent:
+            price = float(costs[place, names.index(arm)]) if arm in names else 0.0
+            return {(arm, limit.place(now)): price for limit in limits.get(arm, ())}
+
+        return spent
+
+    def give_back(self, connection: Any, amounts: Sequence[Spent]) -> None:
+        """Let decisions that nobody was shown have spent nothing, and be no rounds. The lease is locked.
+
+        amounts : what each has spent (`spends`)
+        """
+        spending.hold(connection, self._home)
+        for taken in amounts:
+            spent = spending.spent(connection, self._home, {place for _, place in taken})
+            left = {key: max(spent.get(key, 0.0) - amount, 0.0) for key, amount in taken.items()}
+            spending.spend(connection, self._home, left)
+        if amounts and self.decider.bandit.baseline is not None:
+            spending.recount(connection)
 
     def _costs(self, costs: Any, request: Request) -> np.ndarray:
         """What a show of each arm costs, (..., K)."""
@@ -198,6 +238,11 @@ def fits(bandit: Bandit, *, whole: bool, shadows: Iterable[Bandit | None], rule:
         judged(one)
     if rule and bandit.baseline is not None:
         raise ValueError("a rule acts here, so the bandit cannot keep a baseline: leave apprentice= or it out")
+
+
+def _names(request: Request) -> tuple[str, ...]:
+    """The ids of the arms, (K,); their positions where they have none."""
+    return tuple(map(str, range(request.shape[-1]))) if request.ids is None else request.ids
 
 
 def _masked(request: Request, open_arms: np.ndarray, names: tuple[str, ...]) -> Request:

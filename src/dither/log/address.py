@@ -122,6 +122,11 @@ def of(where: Any) -> Address:
     return Address("file", text, Path(os.path.realpath(text)))
 
 
+def url(text: str) -> bool:
+    """Whether a text is a URL of PostgreSQL."""
+    return _URL.fullmatch(text) is not None
+
+
 def mistyped(text: str) -> bool:
     """Whether a text is a URL of some kind or a keyword string of libpq, rather than a path."""
     return any(pattern.match(text) for pattern in _MISTYPED)
@@ -140,7 +145,7 @@ def local(source: Any) -> Path:
 def shown(source: Any) -> str:
     """A path as it is; of a URL, and of what may be one, what is no secret."""
     text = os.fsdecode(os.fspath(source))
-    if _URL.fullmatch(text) is None and not mistyped(text):
+    if not url(text) and not mistyped(text):
         return text
     scheme = _SCHEME.match(text)
     return f"{scheme[1]}://{_HIDDEN}" if scheme else _HIDDEN

@@ -33,10 +33,12 @@ def export(ledger: Any, folder: Path, *, records: bool) -> list[Path]:
     the id of the edition since before it was read. A ledger that has it not may have other rows with the same counts,
     since it is another one, or was restored. So all of its days are written.
 
-    Raises ValueError for a folder with days that the ledger has not.
+    Raises ValueError for a folder with days that the ledger has not; NotADirectoryError for a file.
     """
     from dither.log.database import fetching
 
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file, and an export is a folder of days: name another place")
     folder.mkdir(parents=True, exist_ok=True)
     lock = claim.Claim(folder)
     try:
@@ -174,7 +176,7 @@ def _take(ledger: Any, connection: Any, folder: Path, *, judged: bool) -> int:
             if row.get("catalogue") is None:  # else its arms are those of a catalogue that this ledger has not
                 raw.append((row["id"], raw_records.of_texts(*texts)))
             values.append(entering.IN_ORDER(record.stored(row, lesson=lesson)))
-        ledger.database.many(connection, entering.INSERT, entering.COLUMNS, values)
+        entering.enter(connection, ledger.database, values)
         record_rows.put(connection, ledger.database, [(id, data) for id, data in raw if data is not None])
     if gone:
         entering.erased(connection, ledger.database, gone)

@@ -5,6 +5,8 @@ rewards, whenever these came. `offered`, `stated`, `expected` and `expected_vari
 that had the arm on offer. Each decision shows one arm, so rows of a day add up to the day, and those of an arm to the
 arm. A decision that was erased counts as `decisions` and as `erased`, and in nothing else.
 
+Hours are such rows too, of all arms together: their `day` is the moment at which the hour begins.
+
 With w = 1/p of the arm shown, "always this arm" would have earned Σ w r/Σ w (`value`), and the log is worth
 (Σ w)²/Σ w² rows for judging it (`effective_rows`): so many as it would have needed if it had shown that arm alone.
 """
@@ -21,7 +23,7 @@ from typing import Any
 class ArmDay:
     """What the decisions that showed one arm on one day add up to, with the rewards that count by now."""
 
-    day: date | None  # UTC; None: of several days
+    day: date | None  # UTC; of an hour the datetime at which it begins; None: of several days
     arm: str | None  # its id, or its position where it has none; None: of all arms
     decisions: int = 0  # that showed the arm
     erased: int = 0  # of them, whose data was erased: they add nothing to all that follows

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from dither.deciding.answers import OneOrMany
     from dither.log.database import committing, fetching
+    from dither.log.database.ledger_events import BanditEvent
     from dither.log.record import RecordedOneOrMany
 
 FEATURES = ("now", "then")  # of which X is read
@@ -57,7 +58,8 @@ class Ledger:
         part, and a decision waits until it has all of them, or until its horizon passes. None: parts have any names
     reward_range : the least and the largest reward of a decision, such as (0, 1) or (0, math.inf). With the rule "sum"
         it is that of the sum: of the parts that have come, each time one comes, since those that do not come are 0.
-        None: what the bandit of the ledger can learn, where `dither.Live` gave it one, else all numbers
+        None: what the bandit of the ledger can learn, where `dither.Live` gave it one, else all numbers. None is larger
+        than 1e70 in size
     wait : whether a call waits for the disk. False: the calls of a process that is killed are there, but if the machine
         loses power, or the server of the database stops, the last `flush_seconds` may be lost
     flush_seconds : with wait=False, how often a file is synced. PostgreSQL has a setting of its own, wal_writer_delay
@@ -91,10 +93,11 @@ class Ledger:
             rewards=rewards, horizon=horizon, default=default, late=late, parts=parts, reward_range=reward_range
         )
         needed()
-        from dither.log.database import committing, reward_terms
+        from dither.log.database import committing, reward_terms, tallying
         from dither.log.database import home as homes
 
         self.database = home if isinstance(home, homes.Home) else homes.Home(home, wait=wait)
+        self.database.tallies.put = tallying.put
         try:
             self.terms = reward_terms.settle(self.database, wanted)
         except BaseException:
@@ -116,10 +119,27 @@ class Ledger:
         Raises FileNotFoundError where there is no ledger; ValueError for None, for a file that is no ledger and for one
         of another version of dither, with the cure; OSError where it cannot be read.
         """
+        return cls._opened(home, looks=True)
+
+    @classmethod
+    def to_go_on(cls, home: Any) -> "Ledger":
+        """The ledger of a home that is there, to read it and to write to it: a file or a URL, beside all who have it.
+
+        None is begun. Tables of an older version are migrated, as by all who write.
+
+        Raises FileNotFoundError where there is no ledger; what `Ledger` raises; and ValueError for None.
+        """
+        if home is None:
+            raise ValueError("a ledger in memory begins with its process: give a file, or a URL of PostgreSQL")
+        return cls._opened(home, begins=False)
+
+    @classmethod
+    def _opened(cls, home: Any, **how: bool) -> "Ledger":
+        """A ledger with a database of its own. how : as for `Home`"""
         needed()
         from dither.log.database import home as homes
 
-        database = homes.Home(home, looks=True)
+        database = homes.Home(home, **how)
         try:
             return cls(database)
         except BaseException:
@@ -264,8 +284,8 @@ class Ledger:
         conflict and a late reward are kept, and never count. For lists a list
 
         Raises LookupError for an id that no decision has, or whose decision was erased; ValueError for a reward that is
-        not a finite number or lies outside `reward_range`, and for a part that is empty or not one of `parts`; OSError
-        where the database refuses. Nothing has changed then.
+        no number between -1e70 and 1e70 or lies outside `reward_range`, and for a part that is empty or not one of
+        `parts`; OSError where the database refuses. Nothing has changed then.
         """
         task, many = self.rewarding(id, r, time, part)
         answers = self.committer.submit(task) if task.sent else []
@@ -277,7 +297,7 @@ class Ledger:
 
         self._names(part)
         at = time_ns() // 1000 if time is None else record.micros(schema.moment(time))
-        if isinstance(id, str) or not (isinstance(id, (list, tuple, np.ndarray)) and np.ndim(id) > 0):
+        if isinstance(id, str) or not reward_rules.several(id):
             text = id_text(id)
             return committing.Rewarding([rewarding.Sent(text, reward_rules.finite(r, text), part, at)]), False
         if np.ndim(r) != 1:
@@ -365,6 +385,14 @@ class Ledger:
         with self.holding() as connection:
             return rewarding.expire(connection, self.database, at)
 
+    def events(self) -> "list[BanditEvent]":
+        """What has changed the bandit of a `dither.Live`, in order: number, batch, time, author, what, details."""
+        from dither.log.database import ledger_events
+
+        self.committer.begun()
+        with self.database.reading() as connection:
+            return ledger_events.every(connection)
+
     def pending(self, limit: int | None = None) -> Iterator[Pending]:
         """The decisions that wait for a reward, the oldest first: those without one that are not closed."""
         from dither.log.database import rewarding
@@ -393,9 +421,9 @@ class Ledger:
         Id, time, arm and propensity stay. That so many decisions were erased is recorded, and whose is not. Decisions
         of a person without any such column cannot be found.
 
-        Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None,
-        which would be all those without a value; LookupError where decisions have columns of your own, and none has
-        this one.
+        Raises TypeError unless ids or one column is given; ValueError for a column of the log's own, and for None, NaN
+        and infinity, which would be all those without a value; LookupError where decisions have columns of your own,
+        and none has this one.
         """
         from dither.log.database import erasing
 
@@ -407,8 +435,11 @@ class Ledger:
         by, sought = ("id", [id_text(one) for one in ids]) if ids is not None else next(iter(where.items()))
         if by in schema.COLUMNS and ids is None:
             raise ValueError(f"{by} is a column of the log, and none of your own: erase(['id', ...]) takes ids")
-        if sought is None:
-            raise ValueError(f"{by}=None would erase all decisions without a value of {by!r}: erase their ids")
+        if ids is None and record.as_kept(by, sought) is None:  # NaN and infinity are kept so too
+            raise ValueError(
+                f"{by}={sought!r} would erase all decisions without a value of {by!r}, as NaN, infinity and what is "
+                f"masked are kept as missing: erase their ids"
+            )
         with self.turn:
             with self.database.writing() as connection:
                 erased = erasing.erase(connection, self.database, by, sought if ids is not None else [sought])

@@ -219,10 +219,18 @@ def scanned(
     return scan
 
 
+def is_ledger(place: str | Path) -> bool:
+    """Whether a place may be a ledger: a URL of PostgreSQL, or a file of SQLite."""
+    text = os.fsdecode(place)
+    if os.path.exists(text):
+        return os.path.isfile(text) and _begins(Path(text), SQLITE)
+    return address.url(text)
+
+
 def no_database(source: str | Path) -> Path:
     """The path of a log. Raises ValueError for a ledger, which `Ledger` reads."""
     path = _path(source)
-    if path.is_file() and _begins(path, SQLITE):
+    if is_ledger(path):
         raise ValueError(
             f"{path} is no file of a log: write the ledger to Parquet by dither.log.Ledger(...).export(folder) and "
             f"read the folder, or take dither.log.Ledger(...).read()"

@@ -22,7 +22,7 @@ from dither.deciding.decision import Choice
 from dither.deciding.request import Request
 from dither.log import schema
 from dither.log.check import ROUNDING
-from dither.log.reward_rules import id_text
+from dither.log.reward_rules import id_text, several
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Span: TypeAlias = tuple[int | None, int | None]  # microseconds since 1970: from, and before; None: without end
@@ -249,11 +249,24 @@ def stored(row: Mapping[str, Any], *, lesson: Mapping[str, Any] | None = None) -
     return values
 
 
+def as_kept(name: str, value: Any) -> Any:
+    """A value of a user's own column as it is kept: NaN, infinity and what is masked are missing, so None.
+
+    Raises ValueError for a dict, also in an array without axes.
+    """
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.tolist()
+    if isinstance(value, dict):
+        raise _odd(name, value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _odd(name: str, value: Any) -> ValueError:
+    return ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
+
+
 def _json(extra: dict[str, Any]) -> str:
-    for name, value in extra.items():
-        if isinstance(value, dict):
-            raise ValueError(f"extra must hold texts, numbers, times, lists of these or None, got {name}={value!r}")
-    text = _dumped(extra)
+    text = _dumped({name: as_kept(name, value) for name, value in extra.items()})
     if "\\ud" in text:  # rare: what is beyond 16 bits, in a pair, or half of one, which can never be written
         try:
             json.dumps(json.loads(text), ensure_ascii=False).encode()
@@ -264,10 +277,14 @@ def _json(extra: dict[str, Any]) -> str:
 
 def _dumped(extra: dict[str, Any]) -> str:
     try:
-        return json.dumps(extra, default=as_json, allow_nan=False)
-    except ValueError:  # NaN, which JSON has not: missing
-        odd = [name for name, value in extra.items() if isinstance(value, float) and not math.isfinite(value)]
-        return json.dumps(extra | dict.fromkeys(odd), default=as_json)
+        return json.dumps(extra, default=as_json)
+    except ValueError:
+        for name, value in extra.items():
+            try:
+                json.dumps(value, default=as_json)
+            except ValueError:
+                raise _odd(name, value) from None
+        raise
 
 
 def as_json(value: Any) -> Any:
@@ -396,7 +413,7 @@ def _texts(id: Any, single: bool, B: int) -> list[str]:
     """The ids given, or new ones."""
     if id is None:
         return [new_id() for _ in range(B)]
-    ids = list(id) if not single and isinstance(id, (list, tuple, np.ndarray)) else [id]
+    ids = list(id) if not single and several(id) else [id]
     texts = [id_text(one) for one in ids]
     if len(texts) != B or "" in texts:
         raise ValueError(f"id must be {'a text' if single else f'{B} texts'} that is not empty, got {id!r}")

@@ -46,6 +46,7 @@ LATE = ("kept", "counts")  # what comes of a reward after the horizon
 COUNTS = ("counted", "default")  # events that count; "default" is the reward that a passed horizon gave
 EVENTS = (*COUNTS, "conflict", "late", "correction")
 CORRECTION = "correction"  # another value for what counted, from a person or a refund: it counts in place of it
+LARGEST = 1e70  # size of a reward: the sums of its squares, over weights up to 1e70, are numbers
 WHOLE = "whole"  # not an event of its own: it says that a decision is complete, and has the sum of its parts
 
 
@@ -62,21 +63,32 @@ def id_text(id: Any) -> str:
     return inputs.storable(id if isinstance(id, str) else str(id))
 
 
+def several(ids: Any) -> bool:
+    """Whether it is ids of several decisions: a list, or an array with an axis."""
+    return isinstance(ids, (list, tuple)) or (isinstance(ids, np.ndarray) and ids.ndim > 0)
+
+
 def finite(r: Any, id: Any = None) -> float:
-    """The reward as a float. Raises ValueError for a reward that is not a finite number.
+    """The reward as a float. Raises ValueError for a reward that is not a finite number, or larger than `LARGEST`.
 
     id : of its decision, for the error; None: it is the default
     """
-    if type(r) is float and math.isfinite(r):  # the usual case
+    if type(r) is float and -LARGEST <= r <= LARGEST:  # the usual case
         return r
-    r = r.item() if getattr(r, "ndim", None) == 0 else r  # a scalar of NumPy, or an array without axes
+    if getattr(r, "ndim", None) == 0 and not np.ma.is_masked(r):  # a scalar of NumPy, or an array without axes
+        r = r.item()  # of what is masked it would be some number
     try:
         number = float(r) if isinstance(r, numbers.Real) else math.nan
     except OverflowError:  # of a whole number
         number = math.inf
+    whose = "as the default" if id is None else f"for decision {id!r}"
     if not math.isfinite(number):
-        whose = "as the default" if id is None else f"for decision {id!r}"
         raise ValueError(f"reward must be a finite number, got {r!r} {whose}")
+    if abs(number) > LARGEST:
+        raise ValueError(
+            f"reward must be between {-LARGEST:g} and {LARGEST:g}, so that what rewards add up to is exact; got {r!r} "
+            f"{whose}: send it in a larger unit"
+        )
     return number
 
 

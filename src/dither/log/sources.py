@@ -14,7 +14,7 @@ from typing import Any
 
 from dither.base import errors
 from dither.base.errors import Option, Refused
-from dither.log import reader, schema, storage
+from dither.log import reader, record, schema, storage
 from dither.log.check import came_before
 from dither.log.coba_results import coba
 from dither.log.criteo_text import criteo
@@ -32,6 +32,21 @@ ALWAYS = (  # columns that are read for every estimate and for the checks of the
     *("id", "arm", "propensity", "propensity_kind", "propensity_se"),
     *("floor", "probabilities", "reward", "weight", "was_erased", "values"),
 )
+LARGE = {
+    "features",
+    "arm_set",
+    "m",
+    "w",
+}  # columns that fill the memory, and are read of a ledger where they are needed
+OF_TABLES = (
+    "format",
+    "arm",
+    "propensity",
+    "reward",
+    "kind",
+    "arms",
+)  # settings of a source that say what a table does not
+SPAN = {"since", "until"}  # options of a reader that leave out the decisions of other times, so it must see them all
 SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first one there counts
 
 
@@ -40,7 +55,7 @@ class LogSource:
     """A log and how to read it.
 
     path : a file, a folder that `Log` wrote, a folder of days that `Ledger.export` wrote, or a folder of Parquet parts
-        (read in the order of their names)
+        (read in the order of their names); or a ledger, its file or its URL, which is read whole, at one moment
     format : one of FORMATS
     arm, propensity, reward : the names of these columns in the file, where they have other names
     kind : the kind of all propensities, where the table has no column propensity_kind; None: exact
@@ -52,7 +67,7 @@ class LogSource:
     other.
     """
 
-    path: Path
+    path: Any
     format: str = "dither"
     arm: str | None = None
     propensity: str | None = None
@@ -64,7 +79,13 @@ class LogSource:
 
     def __post_init__(self) -> None:
         errors.among("format", self.format, FORMATS)
-        reader.no_database(self.path)
+        if self.ledger:
+            other = [name for name in OF_TABLES if getattr(self, name) != getattr(LogSource, name)]
+            if other:
+                raise Refused("a ledger says this itself of every decision: leave out ", Option(other[0]))
+            self.settings  # noqa: B018  as below
+            return
+        object.__setattr__(self, "path", reader.no_database(self.path))
         if not self.path.exists():
             raise FileNotFoundError(f"no log at {self.path}")
         rules, format = self.rules, Option("format", self.format)
@@ -85,6 +106,11 @@ class LogSource:
             if rules.arms in self.options:
                 raise Refused(format, " has ", Option("options"), " for it: leave out ", Option("arms"))
         self.settings  # noqa: B018  raises at once what is wrong with the options
+
+    @property
+    def ledger(self) -> bool:
+        """Whether it is a ledger, and no file of a log."""
+        return reader.is_ledger(self.path)
 
     @property
     def rules(self) -> "Format":
@@ -116,8 +142,9 @@ class LogSource:
 
     def pieces(self, columns: set[str], *, rows: int = ROWS) -> Pieces:
         """The log in order, with these columns besides `ALWAYS`. What is wrong with its form is raised at once."""
-        if not self.rules.streamed:
-            whole = self.whole(columns)
+        spans = SPAN & self.options.keys()
+        if self.ledger or spans or not self.rules.streamed:
+            whole = self.whole(columns | ({"time"} if spans else set()))
             return Pieces(len(whole), split(whole, rows))
         if self.written and self.arms is not None:
             for folder in storage.days(self.path) or [self.path]:
@@ -126,6 +153,8 @@ class LogSource:
 
     def whole(self, columns: set[str]) -> Logged:
         """The whole log in memory, with these columns besides `ALWAYS`."""
+        if self.ledger:
+            return self._of_ledger(columns)
         if self.rules.whole is not None:
             return self.rules.whole(self, columns)
         settings = self.settings
@@ -138,6 +167,22 @@ class LogSource:
             if needed:
                 raise
             return self.rules.read(self.path, **settings)
+
+    def _of_ledger(self, columns: set[str]) -> Logged:
+        """The rows of a ledger, as `Ledger.export` writes them. Large columns that are not needed are null.
+
+        What was on offer tells whether the policy learnt, where rows do not say it.
+        """
+        from dither.log.database import fetching
+        from dither.log.ledger import Ledger
+
+        span = record.span(self.settings.get("since"), self.settings.get("until"))
+        which, rewards, leave = fetching.within(span), self.settings.get("rewards"), LARGE - columns
+        with Ledger.to_read(self.path) as ledger:
+            logged = ledger.logged(which, rewards=rewards, leave=leave)
+            if logged.frame["learnt"].null_count():
+                logged = ledger.logged(which, rewards=rewards)
+        return logged
 
     def decisions(self, columns: set[str]) -> Logged:
         """A decision log in memory."""
@@ -253,11 +298,15 @@ def _holds(path: Path) -> bool:
 
 
 def split(whole: Logged, rows: int) -> Iterator[Logged]:
-    """A log in memory, in pieces. Each piece knows the numbers of its rows and which ids came before."""
-    repeats, numbers = came_before(whole), whole.numbers
+    """A log in memory, in pieces. Each piece knows the numbers of its rows and which ids came before.
+
+    Pieces of a log of which nothing was left out are such logs too.
+    """
+    repeats = came_before(whole)
     for at in range(0, len(whole), rows):
         now = slice(at, at + rows)
-        yield replace(whole, frame=whole.frame.slice(at, rows), repeats=repeats[now], rows=numbers[now])
+        where: dict[str, Any] = {"first": whole.first + at} if whole.rows is None else {"rows": whole.rows[now]}
+        yield replace(whole, frame=whole.frame.slice(at, rows), repeats=repeats[now], **where)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,18 @@ class Reading:
     def source(self, question: Question) -> sources.LogSource:
         """The file, with what the question needs of it."""
         text = () if question.cluster is None else (question.cluster,)
-        return sources.LogSource(Path(self.data), arms=question.arms, text=text, **self.settings)
+        return sources.LogSource(self.data, arms=question.arms, text=text, **self.settings)
+
+    def once(self, question: Question) -> "Reading":
+        """The same, with the rows of a ledger in its place, which are read once: all that is said is of one moment."""
+        if not isinstance(self.data, (str, Path)) or not reader.is_ledger(self.data):
+            return self
+        return replace(self, data=self.source(question).whole(self._columns(question)), settings={})
+
+    def _columns(self, question: Question) -> set[str]:
+        """The columns that are needed of a log that is held in memory."""
+        columns = question.columns | (self.timed.columns if self.timed else set())
+        return (columns | ({"features"} if self.model is not None else set())) - {fitting.COLUMN}
 
     def opened(self, question: Question) -> tuple[sources.LogSource | None, Logged | None]:
         """The file, if it is one, and the log in memory. A file is read in pieces, unless it must be seen whole."""
@@ -83,8 +94,7 @@ class Reading:
         file = self.source(question)
         if self.timed is None and self.model is None and not question.in_order:
             return file, None
-        columns = question.columns | (self.timed.columns if self.timed else set())
-        return file, file.whole((columns | ({"features"} if self.model is not None else set())) - {fitting.COLUMN})
+        return file, file.whole(self._columns(question))
 
     def prepared(self, whole: Logged, question: Question) -> tuple[Logged, Report | None]:
         """The log as it is judged, and a report on the rows that were left out on the way, if any could be."""
@@ -134,7 +144,7 @@ def evaluate(
     """What other policies would have earned on the traffic of a log: estimates, intervals, and verdicts in plain words.
 
     log : a file, a folder that `dither.log.Log` wrote, or a folder of Parquet parts, which are read in pieces; or a
-        `dither.log.Logged` or a frame, in memory
+        ledger, by its file or its URL, a `dither.log.Logged` or a frame, in memory
     policies : a list, or a mapping name -> policy. A policy is a word as in `candidates` ("uniform", "arm:NAME",
         "column:NAME", "bandit.npz"), a `dither.Bandit` as it is, or an array of its probabilities in each row: (n, K),
         or (n,) for the arm shown
@@ -186,7 +196,7 @@ def evaluate(
     how = IntervalSettings(interval or "normal", level, reward_range, weight_max, row_weight_max, resamples, seed)
     how = intervals.for_logs(how)
     timed = _timed(how, question, horizon, late, now, half_life, window, at, by)
-    reading = Reading(log, source, timed, model, seed)
+    reading = Reading(log, source, timed, model, seed).once(question)
     reading, question, how = _of_log(reading, question, how, free=interval is None and estimators is None)
     if missing != "bounds" or reward_range is None:
         return _evaluated(reading, question, how, workers, on_progress)

@@ -5,7 +5,6 @@ import math
 from typing import Any
 
 import numpy as np
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from dither.base import errors
@@ -41,6 +40,8 @@ class Calls:
         contexts = _context(body.contexts, body.X, "contexts")
         if contexts is None:
             raise ValueError("contexts or X must say how many decisions are asked for: one entry each")
+        if not len(contexts):
+            return {"decisions": _nothing(body)}
         self._few("requests", len(contexts), self._requests)
         rows = [row for several in (body.X, body.mask, body.values) for row in several or ()]
         self._few("arms", max(map(_size, (body.arms, *rows))), self._arms)
@@ -64,13 +65,6 @@ class Calls:
             raise NoDecision(*error.args) from None
         return {"answers": answers}
 
-    async def explain(self, id: str) -> dict[str, Any]:
-        """Why a decision is as it is."""
-        try:
-            return (await run_in_threadpool(self._live.explain, id)).to_dict()
-        except LookupError as error:
-            raise NoDecision(*error.args) from None
-
     def _few(self, what: str, n: int, most: int) -> None:
         """Raise ValueError for more than one call may have."""
         if n > most:
@@ -91,6 +85,17 @@ def _context(fields: Any, X: Any, name: str) -> Any:
         return np.array(X, dtype=np.float64)
     except ValueError:
         raise ValueError("X must have rows of one length: (K, d), or (d,) with slots; B before them for many") from None
+
+
+def _nothing(body: DecideMany) -> list[dict[str, Any]]:
+    """The decisions of no requests: JSON cannot say how wide X is where it has no rows, so `Live` is not asked.
+
+    Raises ValueError for what has entries for requests that there are not.
+    """
+    for name, each in {"ids": body.ids, "mask": body.mask, "values": body.values, **(body.extra or {})}.items():
+        if each:
+            raise ValueError(f"{name} must have an entry for each request, and there are none; got {len(each)}")
+    return []
 
 
 def _wishes(body: Decide | DecideMany) -> dict[str, Any]:

@@ -73,7 +73,16 @@ class Decide(AnyDecide):
     extra: Record | None = Field(None, description="Columns of your own, kept in the log")
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"id": "visit-17", "context": {"country": "AT"}, "arms": ["a17", "a23", "a5"]}]}
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "visit-17",
+                    "context": {"country": "AT"},
+                    "arms": ["a17", "a23", "a5"],
+                    "extra": {"user": "u7"},
+                }
+            ]
+        }
     )
 
 
@@ -156,6 +165,56 @@ class TakenMany(BaseModel):
     """What became of each reward."""
 
     answers: list[Literal["counted", "known", "conflict", "late"]]
+
+
+class Correct(Reward):
+    """Another reward for a decision, in the place of the one that counts."""
+
+    reward: Number = Field(description="The one that counts from now on")
+    time: Time | None = Field(None, description="Of the correction: ISO 8601, or seconds since 1970; none: now")
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "visit-17", "reward": 0.0}]})
+
+
+class Corrected(BaseModel):
+    """What became of a correction: it counts now, or counted already."""
+
+    answer: Literal["counted", "known"]
+
+
+class Erase(Body):
+    """Whose data is erased: the decisions with these ids, or with this value in a column."""
+
+    ids: list[Id] | None = Field(None, description="Of the decisions; one that no decision has is passed over")
+    where: dict[Text, Value] | None = Field(
+        None,
+        description="In place of ids: a column of your own, or a field of the records that are kept, and its value",
+    )
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": ["visit-18"]}, {"where": {"user": "u7"}}]})
+
+
+class Erased(BaseModel):
+    """How many decisions were erased now. Where it is sent again, they are erased already, and it is 0."""
+
+    erased: int
+
+
+class BanditChange(BaseModel):
+    """What has changed the bandit."""
+
+    number: int = Field(description="Of the event, from 1 on")
+    batch: int = Field(description="From which on the bandit is another one")
+    time: str = Field(description="ISO 8601, UTC")
+    author: str
+    what: str = Field(description="The kind, such as change, promote, rollback or relearn")
+    details: dict[str, Any]
+
+
+class BanditChanges(BaseModel):
+    """All events, in order."""
+
+    events: list[BanditChange]
 
 
 class ProblemDetails(BaseModel):

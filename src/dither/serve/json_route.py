@@ -4,7 +4,7 @@ FastAPI makes the OpenAPI document of it as of any other route. Its own way from
 Python's `json`, which takes NaN and Infinity, and takes several times as long.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, get_type_hints
 
 from fastapi.routing import APIRoute
@@ -36,7 +36,7 @@ class JsonRoute(APIRoute):
             try:
                 body = model.model_validate_json(await request.body())
             except ValidationError as error:
-                return _malformed(error)
+                return malformed(error.errors(include_url=False, include_input=False, include_context=False))
             try:
                 answer = await endpoint(body)
             except Exception as error:
@@ -65,9 +65,11 @@ def _other_form(request: Request) -> Response | None:
     return None
 
 
-def _malformed(error: ValidationError) -> Response:
-    """What is wrong with a body. The values in it are not repeated, since they may be a person's."""
-    every = error.errors(include_url=False, include_input=False, include_context=False)
+def malformed(every: Sequence[Any]) -> Response:
+    """What is wrong with a request. The values in it are not repeated, since they may be a person's.
+
+    every : its errors, as pydantic says them
+    """
     if any(one["type"] == "json_invalid" for one in every):
         return problem(400, f"the body must be JSON, in UTF-8 and without NaN and Infinity: {every[0]['msg']}")
     named = [

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import json
 import os
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +19,9 @@ from dither.serve import guard, listening, secret, service
 NAME = "DITHER_SERVE"  # the variable by which a worker knows what it opens; it may hold a password, as the token's does
 FACTORY = "dither.serve.launching:application"
 GRACE = 30  # seconds in which running requests end, once the service is told to stop
+SILENT = (
+    60  # seconds after which a worker that says nothing is ended, with its requests; uvicorn's 5 pass on a busy machine
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Opening:
     expire: float | None = None  # seconds between two calls of `Live.expire`; None: nobody calls it here
     arms: int = 1000
     requests: int = 1000
+    may_erase: bool = False
     body: int = guard.Limits.body
     seconds: float = guard.Limits.seconds
     at_once: int = guard.Limits.at_once
@@ -55,6 +60,7 @@ def run(opening: Opening, *, host: str, port: int, workers: int, ready: Callable
         _app(live, opening)
     os.environ[NAME] = json.dumps(dataclasses.asdict(opening))
     how: dict[str, Any] = {"factory": True, "timeout_keep_alive": 30, "timeout_graceful_shutdown": GRACE}
+    how |= {"timeout_worker_healthcheck": SILENT}
     listening.run(FACTORY, host=host, port=port, ready=ready, extra="serve", workers=workers, **how)
 
 
@@ -68,6 +74,8 @@ def application() -> FastAPI:
 def _app(live: Live, opening: Opening) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        gc.collect()
+        gc.freeze()  # what has been imported stays: to look at it again and again would stop all requests for .1 s
         expiring = None if opening.expire is None else asyncio.create_task(_expired(live, opening.expire))
         try:
             yield
@@ -77,8 +85,8 @@ def _app(live: Live, opening: Opening) -> FastAPI:
             await run_in_threadpool(live.close)
 
     limits = guard.Limits(opening.body, opening.seconds, opening.at_once)
-    more: dict[str, Any] = {"arms": opening.arms, "requests": opening.requests, "lifespan": lifespan}
-    return service.app(live, hosts=opening.hosts, limits=limits, **more)
+    more: dict[str, Any] = {"arms": opening.arms, "requests": opening.requests, "may_erase": opening.may_erase}
+    return service.app(live, hosts=opening.hosts, limits=limits, lifespan=lifespan, **more)
 
 
 async def _expired(live: Live, seconds: float) -> None:

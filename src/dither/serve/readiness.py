@@ -1,9 +1,9 @@
 """Whether the ledger can be reached, asked of it at most once a second: who asks needs no token."""
 
+import asyncio
 import time
 
 import sqlalchemy as sa
-from starlette.concurrency import run_in_threadpool
 
 from dither.live import Live
 
@@ -21,7 +21,7 @@ class Readiness:
         if not self._looks and time.monotonic() - self._at >= KEPT:
             self._looks = True
             try:
-                self._there = await run_in_threadpool(self._look)
+                self._there = await asyncio.to_thread(self._look)  # long calls may fill the threads of Starlette
             finally:
                 self._looks, self._at = False, time.monotonic()
         return self._there

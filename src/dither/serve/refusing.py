@@ -12,6 +12,10 @@ class NoDecision(LookupError):
     """An id that no decision has, or whose decision was erased."""
 
 
+class Forbidden(ValueError):
+    """What the app was not made to do."""
+
+
 _log = logging.getLogger("dither.serve")
 
 
@@ -21,6 +25,8 @@ def refusal(error: Exception) -> Response:
         return problem(409, str(error))
     if isinstance(error, NoDecision):
         return problem(404, str(error))
+    if isinstance(error, Forbidden):
+        return problem(403, str(error))
     if isinstance(error, (ValueError, TypeError, LookupError)) and not isinstance(error, (KeyError, IndexError)):
         return problem(422, str(error))
     if isinstance(error, OSError):

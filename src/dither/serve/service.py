@@ -1,9 +1,10 @@
 """The app: a ledger over HTTP. An endpoint hands a checked body to `Live`, and its answer back."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Query
+from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -12,20 +13,27 @@ from starlette.responses import Response
 from dither import _version
 from dither.live import Live
 from dither.serve import guard, measures
+from dither.serve.amending import Amending
 from dither.serve.calls import Calls
 from dither.serve.exchange import (
+    BanditChanges,
+    Correct,
+    Corrected,
     Decide,
     DecidedMany,
     DecidedOne,
     DecideMany,
+    Erase,
+    Erased,
     Health,
+    Id,
     ProblemDetails,
     Reward,
     RewardMany,
     Taken,
     TakenMany,
 )
-from dither.serve.json_route import JsonRoute, written
+from dither.serve.json_route import JsonRoute, malformed, written
 from dither.serve.problems import MEDIA, later, problem
 from dither.serve.readiness import Readiness
 from dither.serve.refusing import refusal
@@ -33,7 +41,7 @@ from dither.serve.refusing import refusal
 WORDS = {  # status -> when it is answered
     400: "The body is no JSON, or the name of the host is not served",
     401: "The token is missing, or is another one",
-    403: "Without a token only this machine may ask; and no page of another site may write",
+    403: "Without a token only this machine may ask; no page of another site may write; erasing may be off",
     404: "No decision has this id, or its data was erased",
     408: "The body did not come in time",
     409: "The id was given to another request, or another reward counts already",
@@ -55,6 +63,7 @@ def app(
     limits: guard.Limits | None = None,
     arms: int = 1000,
     requests: int = 1000,
+    may_erase: bool = False,
     lifespan: Callable[..., Any] | None = None,
 ) -> FastAPI:
     """An ASGI app that answers from a `Live`, to be run by itself or to be mounted.
@@ -63,6 +72,7 @@ def app(
     mounted : whether it is part of an application that says who may ask, and by which name: it asks neither then
     limits : of a body, of the time in which it comes, and of requests at once (`guard.Limits`)
     arms, requests : the most of one call
+    may_erase : whether POST /erase takes data out of the ledger; False: it is refused, as it cannot be undone
     lifespan : as of FastAPI. Whoever has opened the `Live` closes it; the app does not
 
     Without DITHER_TOKEN in the environment only this machine may ask. Raises TypeError for what is no `Live`;
@@ -77,10 +87,11 @@ def app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        exception_handlers={HTTPException: _refused},
+        exception_handlers={HTTPException: _refused, RequestValidationError: _odd},
     )
     service.router.route_class = JsonRoute
     _asked(service, Calls(live, arms=arms, requests=requests))
+    _amended(service, Amending(live, requests=requests, may_erase=may_erase))
     _watched(service, live, numbers)
     settings: dict[str, Any] = {"hosts": hosts, "mounted": mounted, "limits": limits, "told": numbers.told}
     first = guard.Guard(service.router, unasked=("/health", "/ready"), **settings)
@@ -115,13 +126,44 @@ def _asked(service: FastAPI, calls: Calls) -> None:
         """Take the rewards of several decisions: all of them, or none."""
         return await calls.reward_many(body)
 
-    @service.get("/explain/{id:path}", response_model=dict[str, Any], responses=_responses((*READS, 404, 422)))
-    async def explain(id: str) -> Any:
+
+def _amended(service: FastAPI, amending: Amending) -> None:
+    """The endpoints about decisions that are there."""
+
+    @service.get("/explain", response_model=dict[str, Any], responses=_responses((*READS, 404, 422)))
+    async def explain(id: Annotated[Id, Query(description="Of the decision")]) -> Any:
         """Why a decision is as it is: what each arm promised, and what that is made of. It shows what was stored."""
-        try:
-            return written(await calls.explain(id))
-        except Exception as error:
-            return refusal(error)
+        return await _written(amending.explain(id))
+
+    @service.post("/correct", response_model=Corrected, responses=_responses((*WRITES, 404)))
+    async def correct(body: Correct) -> Any:
+        """Let another reward count in the place of the one that counts, as after a refund. What was learnt follows.
+
+        Corrections count in the order in which they come. One that counts already is known, so the last one may be sent
+        again.
+        """
+        return await amending.correct(body)
+
+    @service.post("/erase", response_model=Erased, responses=_responses(WRITES))
+    async def erase(body: Erase) -> Any:
+        """Erase what is known of some decisions, for good. It is refused by 403 unless the service may erase.
+
+        Id, time, arm and propensity stay. The bandit is made again from all other decisions.
+        """
+        return await amending.erase(body)
+
+    @service.get("/events", response_model=BanditChanges, responses=_responses(READS))
+    async def events() -> Any:
+        """What has changed the bandit, in order: settings, promotions, rollbacks. They are made by its operator."""
+        return await _written(amending.events())
+
+
+async def _written(answer: Awaitable[Any]) -> Response:
+    """An answer without a body of a request, or its refusal."""
+    try:
+        return written(await answer)
+    except Exception as error:
+        return refusal(error)
 
 
 def _watched(service: FastAPI, live: Live, numbers: measures.Measures) -> None:
@@ -162,6 +204,12 @@ async def _refused(request: Request, refusal: Exception) -> Response:
     """A path or a method that there is not, as a problem."""
     assert isinstance(refusal, HTTPException)
     return problem(refusal.status_code, f"{request.method} here: {refusal.detail}", headers=refusal.headers)
+
+
+async def _odd(request: Request, error: Exception) -> Response:
+    """What is asked for in the address has another form."""
+    assert isinstance(error, RequestValidationError)
+    return malformed(error.errors())
 
 
 def _responses(statuses: Sequence[int]) -> dict[int | str, dict[str, Any]]:

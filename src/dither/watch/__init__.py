@@ -27,7 +27,7 @@ def app(
     Raises ImportError where a package of the extra `watch` is missing; FileNotFoundError where there is no such ledger;
     ValueError for a file that is no ledger; OSError where the database cannot be reached.
     """
-    for package in ("starlette", "jinja2", "plotly"):
+    for package in ("starlette", "jinja2", "plotly", "polars"):
         errors.imported(package, package, extra="watch")
     from dither.serve.guard import PAGE, Guard
     from dither.watch import application

@@ -2,37 +2,25 @@
 
 import contextlib
 import functools
-import re
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
+import jinja2
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dither import _version
 from dither.base import templates
 from dither.ope import verdicts
-from dither.watch import pages, query, wording
+from dither.watch import pages, query, static_files, wording
 from dither.watch.pages import Content, Query
 from dither.watch.watched import StillReading, WatchedLedger
 
-HERE = "dither.watch"
 PAGES = (("", "Overview"), ("arms", "Arms"), ("decisions", "Decisions"), ("judge", "Compare"), ("events", "Events"))
-STATIC = {  # name -> package, file and type
-    "shell.css": ("dither.base", "shell.css", "text/css"),
-    "theme.js": ("dither.base", "theme.js", "text/javascript"),
-    "screen.css": (HERE, "screen.css", "text/css"),
-    "screen.js": (HERE, "screen.js", "text/javascript"),
-    "icon.svg": (HERE, "icon.svg", "image/svg+xml"),
-    "plotly.js": ("plotly", "package_data/plotly.min.js", "text/javascript"),
-}
-_OWN_STYLE = re.compile(rb'document\.getElementById\("([0-9a-f]{64})"\)')
 
 
 def pages_of(watched: WatchedLedger) -> Starlette:
@@ -58,14 +46,7 @@ class Site:
 
     def __init__(self, watched: WatchedLedger) -> None:
         self._watched = watched
-        self._templates = templates.environment(HERE, autoescape=True)
-        said: dict[str, Callable[..., str]] = {
-            "estimate": verdicts.estimate,
-            "difference": verdicts.difference,
-            "named": verdicts.named,
-            "by": verdicts.by,
-        }
-        self._templates.filters |= wording.FILTERS | said
+        self._templates = _templates()
         self.answers: dict[str, Callable[[WatchedLedger, Query], Content]] = {
             "": pages.overview,
             "arms": pages.arms,
@@ -73,6 +54,8 @@ class Site:
             "judge": pages.judge,
             "events": pages.events,
         }
+        for name in static_files.FILES:  # now, and not while the first reader waits
+            static_files.read(name)
 
     def page(self, name: str, answer: Callable[[WatchedLedger, Query], Content]) -> Callable[[Request], Response]:
         """What answers a request for a page."""
@@ -97,9 +80,9 @@ class Site:
     def static(self, request: Request) -> Response:
         """A style, a script or a picture: our own, and Plotly's, which is read from where it is installed."""
         name = request.path_params["name"]
-        if name not in STATIC:
+        if name not in static_files.FILES:
             raise HTTPException(404, "There is no such file.")
-        return FileResponse(_file(name), media_type=STATIC[name][2], headers={"Cache-Control": "max-age=3600"})
+        return static_files.response(name, request)
 
     def refused(self, request: Request, error: Exception) -> Response:
         """A page that is not there, or a method that no page has."""
@@ -131,7 +114,8 @@ class Site:
             "now": datetime.now(UTC),
             "again": None,
             "address": f"?{request.url.query}",
-            "style_id": _style_id(),
+            "static": lambda file: self._at(request)(static_files.place(file)),
+            "style_id": static_files.style_id(),
             "version": _version.__version__,
         }
         text = self._templates.get_template(f"{name}.html.jinja").render(common | content)
@@ -145,12 +129,16 @@ class Site:
 
 
 @functools.cache
-def _style_id() -> str:
-    """The id by which Plotly finds whether its style for maps, which the content policy refuses, is there already."""
-    match = _OWN_STYLE.search(_file("plotly.js").read_bytes())
-    return "" if match is None else match[1].decode()
-
-
-def _file(name: str) -> Path:
-    package, file, _ = STATIC[name]
-    return Path(str(resources.files(package).joinpath(file)))
+def _templates() -> jinja2.Environment:
+    """All templates, compiled."""
+    made = templates.environment(static_files.HERE, autoescape=True)
+    said: dict[str, Callable[..., str]] = {
+        "estimate": verdicts.estimate,
+        "difference": verdicts.difference,
+        "named": verdicts.named,
+        "by": verdicts.by,
+    }
+    made.filters |= wording.FILTERS | said
+    for name in made.list_templates(["jinja"]):
+        made.get_template(name)
+    return made

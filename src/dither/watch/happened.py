@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from dither.base.errors import DASH
 from dither.log import record
 from dither.log.database import ledger_events, sql_tables
+from dither.log.database.ledger_events import BanditEvent
 
 MOST = 200
+LISTED = 3  # values of a list that are shown at once
 
 
 class Happened(NamedTuple):
@@ -21,6 +22,7 @@ class Happened(NamedTuple):
     details: str
     author: str | None = None  # None: the table does not say
     batch: int | None = None  # None: it is no batch
+    whole: str = ""  # the details with all values of their lists, where `details` has not all of them
 
 
 def changes(connection: sa.Connection, most: int = MOST) -> list[Happened]:
@@ -31,7 +33,12 @@ def changes(connection: sa.Connection, most: int = MOST) -> list[Happened]:
 
 def _events(connection: sa.Connection) -> list[Happened]:
     rows = ledger_events.every(connection)
-    return [Happened(one.time, one.what, _of_event(one.details), one.author, one.batch) for one in rows]
+    return [_happened(one) for one in rows]
+
+
+def _happened(one: BanditEvent) -> Happened:
+    short, whole = one.words(LISTED), one.words()
+    return Happened(one.time, one.what, short, one.author, one.batch, "" if whole == short else whole)
 
 
 def _latest(connection: sa.Connection, table: sa.Table, most: int) -> Any:
@@ -44,7 +51,11 @@ def _time(micros: int) -> datetime:
 
 def _terms(connection: sa.Connection, most: int) -> list[Happened]:
     rows = _latest(connection, sql_tables.changes, most)
-    return [Happened(_time(row.time), "terms of rewards", _words(json.loads(row.terms))) for row in rows if row.number]
+    return [
+        Happened(_time(row.time), "terms of rewards", ledger_events.in_words(json.loads(row.terms)))
+        for row in rows
+        if row.number
+    ]
 
 
 def _arms(connection: sa.Connection, most: int) -> list[Happened]:
@@ -55,16 +66,3 @@ def _arms(connection: sa.Connection, most: int) -> list[Happened]:
 def _erasures(connection: sa.Connection, most: int) -> list[Happened]:
     rows = _latest(connection, sql_tables.erasures, most)
     return [Happened(_time(row.time), "erasure", f"{row.decisions:,} decisions by {row.by}") for row in rows]
-
-
-def _of_event(details: dict[str, Any]) -> str:
-    """What has changed, each with what it was before; or all that is said, where it is something else."""
-    after, before = details.get("settings"), details.get("before")
-    if not isinstance(after, dict) or not isinstance(before, dict) or not after:
-        return _words(details)
-    again = "; all rewards were learnt again" if details.get("learnt again") else ""
-    return ", ".join(f"{name}: {before.get(name, DASH)} → {value}" for name, value in after.items()) + again
-
-
-def _words(details: dict[str, Any]) -> str:
-    return ", ".join(f"{name}: {'none' if value is None else value}" for name, value in details.items())

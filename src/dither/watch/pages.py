@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dither.log import ArmDay, ArmDays
+from dither.base.visible import visible
+from dither.log import ArmDay, ArmDays, reward_rules
 from dither.log.database import fetching
 from dither.watch import charts, happened, latest, query, shadowing
 from dither.watch.desk import Busy
@@ -64,7 +65,16 @@ def table_of_arms(sums: ArmDays, asked: Query, *, most: int | None = None) -> Co
     """The rows of the table of arms. most : at most so many of them"""
     order = query.order(asked.get("sort"), SORTS, default=Order("share", True))
     rows = sorted(sums.by_arm(), key=SORTS[order.by], reverse=order.down)
-    return {"arms": rows[:most], "all_arms": len(rows), "order": order, "total": sums.total()}
+    total = sums.total()
+    shares = [arm.decisions / total.decisions for arm in rows] + [arm.stated_mean for arm in rows if arm.stated]
+    return {
+        "arms": rows[:most],
+        "all_arms": len(rows),
+        "order": order,
+        "total": total,
+        "longest": max(shares, default=1.0) or 1.0,
+        "stated": any(arm.stated for arm in rows),
+    }
 
 
 def decisions(watched: WatchedLedger, asked: Query) -> Content:
@@ -77,6 +87,10 @@ def decisions(watched: WatchedLedger, asked: Query) -> Content:
 
 def number_of(watched: WatchedLedger, id: str) -> int | None:
     """The number of the decision with this id; None: there is none."""
+    try:
+        id = reward_rules.id_text(id)
+    except ValueError:  # no decision has such an id, and PostgreSQL refuses to look for it
+        return None
     with watched.ledger.database.reading() as connection:
         return fetching.number(connection, id)
 
@@ -112,20 +126,18 @@ def events(watched: WatchedLedger, asked: Query) -> Content:
 def judge(watched: WatchedLedger, asked: Query) -> Content:
     """A question about another policy, and its answer where it is there."""
     question, answer, busy = query.asked(asked), None, False
+    arms = _arms(watched)
     if question is not None:
+        question = question._replace(arm=arms.get(question.arm, question.arm))
         try:
             answer = watched.judge.answer(question)
         except Busy:
             busy = True
     chart = None if answer is None or answer.evaluation is None else charts.estimates(answer.evaluation)
-    try:
-        ids = [str(arm.arm) for arm in watched.status().days.by_arm()]
-    except StillReading:  # they are proposed alone
-        ids = []
     return {
         "policies": POLICIES,
         "rows": ROWS,
-        "arms": [id for id in ids if len(id) <= NAMED][:NAMED],
+        "arms": [name for name in arms if len(name) <= NAMED][:NAMED],
         "asked": question,
         "typed": {name: asked.get(name, "") for name in ("settings", "missing", "least", "most")},
         "answer": answer,
@@ -134,3 +146,12 @@ def judge(watched: WatchedLedger, asked: Query) -> Content:
         "seconds": watched.seconds,
         "again": 2 if question is not None and answer is None else None,
     }
+
+
+def _arms(watched: WatchedLedger) -> dict[str, str]:
+    """The ids of the arms, by what a page shows of them. An id that is such a text itself is the one that it names."""
+    try:
+        ids = [str(arm.arm) for arm in watched.status().days.by_arm()]
+    except StillReading:  # they are proposed alone
+        return {}
+    return {visible(id): id for id in ids} | {id: id for id in ids if visible(id) == id}

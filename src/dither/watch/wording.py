@@ -14,7 +14,7 @@ import markupsafe
 from dither.base.errors import DASH, MINUS, number
 from dither.base.visible import visible
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"))  # seconds of a unit of time, and its short name
 
 
 def plain(text: Any, length: int = 200) -> str:
@@ -40,7 +40,7 @@ def ago(time: datetime | None, now: datetime) -> str:
 
 def lasts(seconds: float) -> str:
     """A length of time in one unit, rounded down."""
-    for unit, word in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+    for unit, word in UNITS:
         if seconds >= 2 * unit:
             return f"{int(seconds // unit)} {word}"
     return f"{max(int(seconds), 0)} s"
@@ -71,7 +71,10 @@ def period(length: str | float | None) -> str:
     """The period of a budget."""
     if length is None:
         return "for ever"
-    return f"each {length}" if isinstance(length, str) else f"every {length:g} s"
+    if isinstance(length, str):
+        return f"each {length}"
+    unit, word = next(((unit, word) for unit, word in UNITS if length % unit == 0), (1, "s"))
+    return f"every {length / unit:g} {word}"
 
 
 def measured(value: float, error: float) -> markupsafe.Markup:
@@ -99,6 +102,7 @@ def signed(x: float | None) -> str:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "plain": plain,
+    "visible": visible,
     "when": when,
     "ago": ago,
     "lasts": lasts,

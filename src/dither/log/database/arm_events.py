@@ -46,6 +46,11 @@ def _event(row: Any) -> ArmEvent:
     return ArmEvent(row.version, row.what, row.id, None if row.record is None else json.loads(row.record))
 
 
+def ids(connection: sa.Connection) -> list[str]:
+    """The ids of all arms that ever were, in the order in which they came."""
+    return list(connection.scalars(sa.select(_ARM.id).group_by(_ARM.id).order_by(sa.func.min(_ARM.version))))
+
+
 def put(connection: sa.Connection, home: Home, events: Sequence[ArmEvent]) -> Latest | None:
     """Write new events; -> what they bring the writer to; None: there were none.
 

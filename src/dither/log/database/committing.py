@@ -350,17 +350,20 @@ class Committer:
         """
         rest: list[tuple[Any, ...]] = []
         compared: set[DecisionBasis] = set()
+        there = None
         for rows, basis, *_ in new:
             if basis is None or basis in compared or not rows:
                 rest += rows
                 continue
-            changes, mark = self._home.many(connection, entering.COMPARED, entering.COLUMNS, rows[:1])
-            if (changes, mark) != (basis.changes, basis.mark):
+            there = entering.first(connection, self._home, rows[0])
+            if (there.changes, there.mark) != (basis.changes, basis.mark):
                 raise Stale
             compared.add(basis)
             rest += rows[1:]
-        if rest:
-            self._home.many(connection, entering.INSERT, entering.COLUMNS, rest)
+        if there is None:
+            entering.enter(connection, self._home, rest)
+        else:
+            entering.others(connection, self._home, rest, there)
         if records := [row for one in new for row in one.records]:
             record_rows.put(connection, self._home, records)
 

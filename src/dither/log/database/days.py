@@ -8,6 +8,10 @@ Numbers are drawn before a transaction commits. So a row may appear below a numb
 numbers that were missing there are kept as gaps, and looked at each time. Some are never used, as their transaction was
 taken back. Where there are many, they are forgotten, while nobody writes.
 
+The hours of the last days are kept in the same way, of all arms together. They are whole from one hour on, which a
+second setting says, with how far the days had come then. Where these have come further since, an older dither has added
+to them, which knows no hours: then hours begin anew, with the next one.
+
 A reward counts with its decision, and several rewards make one by the rule of the ledger. So where one comes, its
 decision is taken out as it was, and put in as it is. So it is where decisions are erased (`changing`).
 """
@@ -26,14 +30,16 @@ from dither.log.arm_days import ArmDays
 from dither.log.database import fetching, keeping, reward_terms, sql_tables, summing
 from dither.log.database.entering import TOGETHER
 from dither.log.database.home import Home
-from dither.log.database.summing import ArmSums, Key
+from dither.log.database.summing import ALL, HOUR, ArmSums, Key
 from dither.log.record import WHOLE, Span
 from dither.log.storage import DAY
 
-SETTING = "days"
+SETTING, OF_HOURS = "days", "hours"
+HOURS, KEPT_HOURS = 48, 72  # the latest ones that are read, and that are kept
 ROWS = 20_000  # decisions, and events, that are read together
 GAPS = 100  # above which they are forgotten
-_DAY, _DECISION, _REWARD = sql_tables.days.c, sql_tables.decisions.c, sql_tables.rewards.c
+_DAY, _HOUR = sql_tables.days.c, sql_tables.hours.c
+_DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 
 
 class Numbers(NamedTuple):
@@ -81,25 +87,43 @@ def _without(gap: tuple[int, int], numbers: list[int]) -> list[tuple[int, int]]:
     return [(a + 1, b - 1) for a, b in itertools.pairwise(ends) if b > a + 1]
 
 
+class ReadSums(NamedTuple):
+    """What decisions and rewards add up to at one moment."""
+
+    days: ArmDays
+    hours: ArmDays | None  # the latest ones, of all arms: `day` is when an hour begins. None: they are not kept yet
+
+
 def read(connection: sa.Connection, home: Home, span: Span = WHOLE) -> ArmDays:
     """The rows of the days that begin in a span of times, or have its first moment."""
+    return sums(connection, home, span).days
+
+
+def sums(connection: sa.Connection, home: Home, span: Span = WHOLE) -> ReadSums:
+    """The days of a span, and the hours of now: the `HOURS` latest, as far as they are kept, or all rows are read."""
     since, until = span
     span = None if since is None else _day(since, up=False), None if until is None else _day(until, up=True)
-    summed, cells = _summed(connection), dict[Key, ArmSums]()
+    summed, cells, hours = _summed(connection), dict[Key, ArmSums](), dict[Key, ArmSums]()
+    begin = 0 if summed is None and span == (None, None) else _whole_from(connection) if summed else None
+    latest = None if begin is None else max(begin, home.now(connection) // HOUR - HOURS + 1)
     if summed is None:
         for rows in _all(connection, fetching.within(span)):
-            part = summing.Batched()
+            part = summing.Batched(hours_from=latest)
             _contribute(connection, part, rows)
             part.into(cells)
+            part.into_hours(hours)
     else:
         cells, more = _kept(connection, _within(span)), True
+        hours = {} if latest is None else _kept_hours(connection, [_HOUR.hour >= latest])
         while more:
-            summed, parts, more = _advance(connection, summed, ROWS)
+            summed, parts, more = _advance(connection, summed, ROWS, latest)
             for part in parts:
                 part.into(cells)
+                part.into_hours(hours)
     low, high = (None if end is None else end // DAY for end in span)
     keys = sorted(key for key in cells if (low is None or key[0] >= low) and (high is None or key[0] < high))
-    return ArmDays(tuple(cells[key].seen(key) for key in keys if any(cells[key].counts)))
+    by_hour = None if latest is None else ArmDays(tuple(hours[key].of_hour(key) for key in sorted(hours)))
+    return ReadSums(ArmDays(tuple(cells[key].of_day(key) for key in keys if any(cells[key].counts))), by_hour)
 
 
 def keep(connection: sa.Connection, home: Home, *, most: int) -> bool:
@@ -118,12 +142,15 @@ def keep(connection: sa.Connection, home: Home, *, most: int) -> bool:
         tables = f"{sql_tables.decisions.name}, {sql_tables.rewards.name}"
         connection.execute(sa.text("SET LOCAL lock_timeout = '1s'"))
         connection.execute(sa.text(f"LOCK TABLE {tables} IN SHARE MODE"))
-    summed, parts, more = _advance(connection, before, most)
+    begin, stale = _hours_begin(connection, home, anew=kept is None)
+    summed, parts, more = _advance(connection, before, most, begin)
     if crowded:
         summed = Summed(Numbers(summed.decisions.last), Numbers(summed.events.last), summed.erased)
     _put(connection, parts)
     if summed != before:
         keeping.put(connection, SETTING, summed)
+    if summed != before or stale:
+        _say_hours(connection, begin)
     return more
 
 
@@ -132,24 +159,29 @@ def changing(connection: sa.Connection, numbers: list[int]) -> Iterator[None]:
     """Let decisions of these numbers, or their events, be changed in the block, and the sums follow. The lease is held,
     and nobody else writes."""
     summed = _summed(connection)
+    begin = None if summed is None else _whole_from(connection)
     mine = [] if summed is None else [number for number in numbers if summed.decisions.has(number)]
-    before, after = summing.Batched(-1), summing.Batched()
+    before, after = summing.Batched(-1, hours_from=begin), summing.Batched(hours_from=begin)
     _contribute(connection, before, _these(connection, mine), None if summed is None else summed.events)
     yield
     _contribute(connection, after, _these(connection, mine), None if summed is None else summed.events)
     _put(connection, [before, after])
     if summed is not None:
         keeping.put(connection, SETTING, summed._replace(erased=_erased(connection)))
+        if begin is not None:
+            _say_hours(connection, begin)
 
 
-def _advance(connection: sa.Connection, summed: Summed, most: int) -> tuple[Summed, list[summing.Batched], bool]:
+def _advance(
+    connection: sa.Connection, summed: Summed, most: int, hours_from: int | None
+) -> tuple[Summed, list[summing.Batched], bool]:
     """What is new, at most so much; -> how far the sums come, what is to be added to them, whether more may be new."""
     new = summed.decisions.fresh(_DECISION.number, sa.select(*summing.DECISION), most, connection)
     came = summed.events.fresh(_REWARD.seq, sa.select(_REWARD.seq, _REWARD.decision), most, connection)
     events = summed.events.and_these([row.seq for row in came])
     numbers = [row.number for row in new]
     touched = sorted({row.decision for row in came if summed.decisions.has(row.decision)})
-    before, after = summing.Batched(-1), summing.Batched()
+    before, after = summing.Batched(-1, hours_from=hours_from), summing.Batched(hours_from=hours_from)
     for some in _pieces(touched, ROWS):
         rows = _these(connection, some)
         _contribute(connection, before, rows, summed.events)
@@ -210,7 +242,7 @@ def _events(connection: sa.Connection, numbers: list[int]) -> dict[int, list[Any
 
 def _summed(connection: sa.Connection) -> Summed | None:
     """How far the sums have come; None: none are kept, or an older dither, which keeps none, has erased decisions."""
-    stored = keeping.settings(connection).get(SETTING)
+    stored = keeping.settings(connection, SETTING).get(SETTING)
     if stored is None or stored[2] != _erased(connection):
         return None
     decisions, events = (Numbers(last, tuple((low, high) for low, high in gaps)) for last, gaps in stored[:2])
@@ -223,16 +255,20 @@ def _erased(connection: sa.Connection) -> int:
 
 
 def _kept(connection: sa.Connection, which: Iterable[sa.ColumnElement[bool]]) -> dict[Key, ArmSums]:
-    cells = {}
-    for day, arm, *numbers, rest in connection.execute(sa.select(sql_tables.days).where(*which)):
-        cell = cells[day, arm] = ArmSums()
-        cell.counts, cell.sums = numbers[: len(arm_days.COUNTS)], numbers[len(arm_days.COUNTS) :]
-        cell.rest = np.frombuffer(rest, dtype="<f8").tolist()
-    return cells
+    rows = connection.execute(sa.select(sql_tables.days).where(*which))
+    return {(day, arm): _cell(numbers) for day, arm, *numbers in rows}
+
+
+def _cell(numbers: list[Any]) -> ArmSums:
+    """Counts, sums and rests of a row."""
+    cell, n = ArmSums(), len(arm_days.COUNTS)
+    cell.counts, cell.sums = numbers[:n], numbers[n:-1]
+    cell.rest = np.frombuffer(numbers[-1], dtype="<f8").tolist()
+    return cell
 
 
 def _put(connection: sa.Connection, parts: list[summing.Batched]) -> None:
-    """Add these to the sums that are kept."""
+    """Add these to the sums that are kept, of days and of hours."""
     keys = set[Key]().union(*(part.keys for part in parts))
     days = sorted({day for day, _ in keys})
     cells = dict[Key, ArmSums]()
@@ -247,14 +283,64 @@ def _put(connection: sa.Connection, parts: list[summing.Batched]) -> None:
     if old:
         mine = (_DAY.day == sa.bindparam("day_")) & (_DAY.arm == sa.bindparam("arm_"))
         connection.execute(sa.delete(sql_tables.days).where(mine), old)
-    new = [_row(key, cells[key]) for key in sorted(keys) if any(cells[key].counts)]
+    new = [{"day": day, "arm": arm} | _row(cells[day, arm]) for day, arm in sorted(keys) if any(cells[day, arm].counts)]
     if new:
         connection.execute(sa.insert(sql_tables.days), new)
+    _put_hours(connection, parts)
 
 
-def _row(key: Key, cell: ArmSums) -> dict[str, Any]:
+def _row(cell: ArmSums) -> dict[str, Any]:
     named = zip((*arm_days.COUNTS, *arm_days.SUMS), (*cell.counts, *cell.sums), strict=True)
-    return {"day": key[0], "arm": key[1], **dict(named), "rest": np.array(cell.rest, dtype="<f8").tobytes()}
+    return {**dict(named), "rest": np.array(cell.rest, dtype="<f8").tobytes()}
+
+
+# The hours
+
+
+def _kept_hours(connection: sa.Connection, which: Iterable[sa.ColumnElement[bool]]) -> dict[Key, ArmSums]:
+    rows = connection.execute(sa.select(sql_tables.hours).where(*which))
+    return {(hour, ALL): _cell(numbers) for hour, *numbers in rows}
+
+
+def _put_hours(connection: sa.Connection, parts: list[summing.Batched]) -> None:
+    touched, cells = sorted({hour for part in parts for hour, _ in part.hours}), dict[Key, ArmSums]()
+    for some in _pieces(touched, TOGETHER):
+        cells |= _kept_hours(connection, [_HOUR.hour.in_(some)])
+        connection.execute(sa.delete(sql_tables.hours).where(_HOUR.hour.in_(some)))
+    for part in parts:
+        part.into_hours(cells)
+    if cells:
+        connection.execute(sa.insert(sql_tables.hours), [{"hour": hour} | _row(cells[hour, ALL]) for hour in touched])
+
+
+def _whole_from(connection: sa.Connection) -> int | None:
+    """The number of the hour from which on hours are kept as far as days are; None: they are not."""
+    settings = keeping.settings(connection, SETTING, OF_HOURS)
+    begin, days = settings.get(OF_HOURS, (None, None))
+    return begin if days == settings.get(SETTING) else None
+
+
+def _hours_begin(connection: sa.Connection, home: Home, *, anew: bool) -> tuple[int, bool]:
+    """The number of the hour from which on hours are kept, and whether they were not until now. Older ones go.
+
+    anew : no row is in the sums yet
+    """
+    now, begin = home.now(connection) // HOUR, None if anew else _whole_from(connection)
+    oldest = now - KEPT_HOURS
+    if begin is None:
+        connection.execute(sa.delete(sql_tables.hours))
+    elif begin < oldest:
+        connection.execute(sa.delete(sql_tables.hours).where(_HOUR.hour < oldest))
+    if anew:
+        return oldest, False
+    if begin is None:
+        last = connection.scalar(sa.select(sa.func.max(_DECISION.time)))
+        return max(now, 0 if last is None else last // HOUR) + 1, True
+    return max(begin, oldest), False
+
+
+def _say_hours(connection: sa.Connection, begin: int) -> None:
+    keeping.put(connection, OF_HOURS, [begin, keeping.settings(connection, SETTING).get(SETTING)])
 
 
 def _within(span: Span) -> list[sa.ColumnElement[bool]]:

@@ -4,6 +4,7 @@ A decision is made outside the transaction that stores it, from what this proces
 statement that stores it returns the marks of the ledger, so the comparison costs no statement more.
 """
 
+import json
 import operator
 from typing import Any, NamedTuple
 
@@ -24,13 +25,18 @@ INSERT = sql_tables.decisions.insert().values(
     {name: sa.bindparam(name) for name in COLUMNS}
     | {"terms": _NEWEST, "encoded": _ENCODED, "deadline": sa.bindparam("deadline", type_=sql_tables.Whole) + _HORIZON}
 )
-COMPARED = INSERT.returning(  # the marks of the changes, and of the batch that the row knew
+_COMPARED = INSERT.returning(  # what `Entered` has
     sa.select(sql_tables.lease.c.mark).scalar_subquery(),
     # the row by its name, as SQLAlchemy would add the table to the subquery
     sa.select(lessons.MARK)
     .where(sql_tables.batches.c.number == sa.literal_column(f"{sql_tables.decisions.name}.batch"))
     .scalar_subquery(),
+    _TABLE.terms,
+    _TABLE.encoded,
+    _HORIZON,
 )
+_WHOLE = [column.name for column in _TABLE if column.name not in ("number", "erased")]  # digest comes last
+_DEADLINE = COLUMNS.index("deadline")
 _SAME = sa.and_(  # whether the ledger has the marks of the basis
     sa.select(sql_tables.lease.c.mark).scalar_subquery() == sa.bindparam("changes_"),
     sa.select(lessons.MARK)
@@ -43,6 +49,35 @@ _ALONE = INSERT.values(id=sa.case((_SAME, sa.cast(sa.bindparam("id"), sa.Text)))
 CARELESS = sa.literal_column("set_config('synchronous_commit', 'off', true) = 'off'", sa.Boolean)  # here alone
 ALONE = {True: _ALONE, False: INSERT.values(id=sa.case((CARELESS & _SAME, sa.cast(sa.bindparam("id"), sa.Text))))}
 IN_ORDER = operator.itemgetter(*COLUMNS)  # of what `record.stored` gives by name
+
+
+class Entered(NamedTuple):
+    """What the ledger is, by the statement that has entered a decision."""
+
+    changes: int  # the mark of what changes rarely
+    mark: int | None  # of the batch that the decision knew
+    terms: int  # number of those of its reward
+    encoded: int  # number of the features that made X
+    horizon: int | None  # microseconds from its time to its deadline
+
+
+def first(connection: sa.Connection, home: Home, row: tuple[Any, ...]) -> Entered:
+    """Enter one decision."""
+    return Entered(*home.many(connection, _COMPARED, COLUMNS, [row]))
+
+
+def others(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], there: Entered) -> None:
+    """Enter decisions after the first one of a transaction, under the same terms."""
+    at, ends = _DEADLINE, (there.terms, there.encoded)
+    due = [None if there.horizon is None else row[at] + there.horizon for row in rows]
+    whole = [(*row[:at], when, *row[at + 1 : -1], *ends, row[-1]) for row, when in zip(rows, due, strict=True)]
+    home.many(connection, sql_tables.decisions, _WHOLE, whole)
+
+
+def enter(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]]) -> None:
+    """Enter decisions that depend on nothing of the ledger."""
+    if rows:
+        others(connection, home, rows[1:], first(connection, home, rows[0]))
 
 
 def erased(connection: sa.Connection, home: Home, ids: list[str]) -> None:
@@ -75,6 +110,11 @@ class Stored(NamedTuple):
     extra: str | None  # JSON
     slot: int | None
     digest: bytes | None  # null too where the data was erased
+
+    @property
+    def shown(self) -> str:
+        """The arm that was shown, by its id; its position where the arms have none."""
+        return str(self.arm) if self.arms is None else str(json.loads(self.arms)[self.arm])
 
 
 def stored(connection: sa.Connection, ids: list[str]) -> dict[str, Stored]:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from dither.base import errors
 from dither.features import raw_records, tokens
 from dither.log import record
-from dither.log.database import days, entering, fetching, lessons, record_rows, sql_tables
+from dither.log.database import days, entering, fetching, lessons, record_rows, sql_tables, tallying
 from dither.log.database.home import Home
 
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
@@ -39,6 +39,7 @@ def erase(connection: sa.Connection, home: Home, by: str, sought: list[Any]) -> 
         lessons.changed(connection, erased=event)
         for at in range(0, len(numbers), entering.TOGETHER):
             _blank(connection, numbers[at : at + entering.TOGETHER], event)
+    tallying.erase(connection)
     return len(numbers)
 
 
@@ -89,7 +90,7 @@ def _keys(value: Any) -> set[str]:
     if isinstance(value, str):
         try:
             number = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):  # of a text that no number has, such as one of many brackets
             return {key}
         return {key, _key(number)} if _number(number) and value == value.strip() else {key}
     return {key, *(_key(text) for text in (str(value), str(float(value))))} if _number(value) else {key}

@@ -10,9 +10,11 @@ from dither.log.database import lessons, sql_tables
 _SETTING = sql_tables.settings.c
 
 
-def settings(connection: sa.Connection) -> dict[str, Any]:
-    """All settings by name, without their bytes."""
-    return {row.name: json.loads(row.value) for row in connection.execute(sa.select(_SETTING.name, _SETTING.value))}
+def settings(connection: sa.Connection, *names: str) -> dict[str, Any]:
+    """Settings by name, without their bytes: those of these names, or all."""
+    fields = sa.select(_SETTING.name, _SETTING.value)
+    rows = connection.execute(fields.where(_SETTING.name.in_(names)) if names else fields)
+    return {row.name: json.loads(row.value) for row in rows}
 
 
 def data(connection: sa.Connection, name: str) -> bytes | None:

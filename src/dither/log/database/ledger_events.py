@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from dither.base import errors
+from dither.base.errors import DASH
 from dither.log import record
 from dither.log.database import lessons, sql_tables
 from dither.log.database.home import Home
@@ -29,6 +31,38 @@ class BanditEvent(NamedTuple):
     author: str
     what: str  # the kind, one of `live.course.KINDS`
     details: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: the time in ISO 8601."""
+        return self._asdict() | {"time": self.time.isoformat()}
+
+    def words(self, listed: int | None = None) -> str:
+        """What has changed, each with what it was before; or all that is said, where it is something else.
+
+        listed : so many values of a list are shown, beside how many they are; None: all of them
+        """
+        after, before = self.details.get("settings"), self.details.get("before")
+        if not isinstance(after, dict) or not isinstance(before, dict) or not after:
+            return in_words(self.details, listed)
+        again = "; all rewards were learnt again" if self.details.get("learnt again") else ""
+        return ", ".join(f"{name}: {before.get(name, DASH)} → {value}" for name, value in after.items()) + again
+
+
+def in_words(details: Mapping[str, Any], listed: int | None = None) -> str:
+    """What is said of a change, on a line. listed : as for `BanditEvent.words`"""
+    return ", ".join(f"{name}: {_value(value, listed)}" for name, value in details.items())
+
+
+def _value(value: Any, listed: int | None) -> str:
+    if value is None or value == []:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_value(part, listed)}" for name, part in value.items())
+    if not isinstance(value, list):
+        return str(value)
+    if listed is None or len(value) <= listed:
+        return errors.listed(value, most=None)
+    return f"{len(value):,}, such as {errors.listed([str(one) for one in value[:listed]])}"
 
 
 def every(connection: sa.Connection) -> list[BanditEvent]:

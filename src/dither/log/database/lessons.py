@@ -59,6 +59,9 @@ def _teaches(rewards: Any) -> sa.ColumnElement[bool]:
 def _lessons(gaps: int, more: tuple[Any, ...] = ()) -> Any:
     """The rows of a batch, each with its latest reward up to some batch. The first row of a decision is its lesson.
 
+    What is asked of other rows of a decision is asked in subqueries for a number. PostgreSQL makes a join of an EXISTS,
+    and where it knows little of the table it reads all of it for each row.
+
     gaps : how many spans of batches there are whose rewards do not count
     more : columns of the decision and of its records that are read too
     """
@@ -73,16 +76,17 @@ def _lessons(gaps: int, more: tuple[Any, ...] = ()) -> Any:
     if more:
         rows = rows.outerjoin(sql_tables.records, sql_tables.records.c.decision == _DECISION.number)
     there = (_REWARD.batch == sa.bindparam("number_")) & _REWARD.reward.is_not(None)
-    return rows.where(there, ~sa.exists().where(others, other.c.seq < _REWARD.seq)).order_by(_REWARD.seq)
+    first = sa.select(sa.func.min(other.c.seq)).where(others).scalar_subquery()
+    return rows.where(there, _REWARD.seq == first).order_by(_REWARD.seq)
 
 
 def _corrected() -> Any:
     """The first batch with a lesson that a row of later batches corrects."""
     later, lesson = sql_tables.rewards.alias(), sql_tables.rewards.alias()
-    both = (lesson.c.decision == later.c.decision) & (lesson.c.seq < later.c.seq)
-    fields = sa.select(sa.func.min(lesson.c.batch)).select_from(later).join(lesson, both)
+    before = (lesson.c.decision == later.c.decision) & (lesson.c.seq < later.c.seq) & _teaches(lesson)
+    first = sa.select(sa.func.min(lesson.c.batch)).where(before).scalar_subquery()  # as in `_lessons`
     between = (later.c.batch > sa.bindparam("after_")) & (later.c.batch <= sa.bindparam("to_"))
-    return fields.where(between, _teaches(lesson), _teaches(later))
+    return sa.select(sa.func.min(first)).where(between, _teaches(later))
 
 
 _CORRECTED = _corrected()

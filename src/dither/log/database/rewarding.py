@@ -230,7 +230,7 @@ class Judge:
 def insert(connection: sa.Connection, home: Home, rows: list[tuple[Any, ...]], batch: int | None = None) -> None:
     """Insert events: decision, part, reward, time, standing. batch : that of those that teach; a part has 0."""
     numbered = [(*row, 0 if row[1] else batch if row[4] in _LEARNT else None) for row in rows]
-    home.many(connection, _INSERT, _COLUMNS, numbered)
+    home.many(connection, sql_tables.rewards, _COLUMNS, numbered)
 
 
 def unpaid(parts: tuple[str, ...] | None) -> sa.ColumnElement[bool]:

@@ -86,6 +86,11 @@ def put_rounds(connection: sa.Connection, home: Home, erased: int, sums: np.ndar
         keeping.put(connection, ROUNDS, {"erased": erased}, data)
 
 
+def recount(connection: sa.Connection) -> None:
+    """Let the rounds be counted anew by the next one who needs them."""
+    keeping.put(connection, ROUNDS, {"erased": None}, b"")
+
+
 def all_rounds(connection: sa.Connection, column: str) -> Iterator[Round]:
     """All decisions that have this column of `extra`, in order, without those that were erased."""
     for row, extra in fetching.with_extra(connection, "arm", "width", "features"):

@@ -192,14 +192,50 @@ spent = sa.Table(  # of the budgets of arms
     sa.Column("amount", sa.Double, nullable=False),  # shows, or the sum of their costs
 )
 
+_SUMS: tuple[tuple[str, Any], ...] = (
+    *((name, Whole) for name in arm_days.COUNTS),
+    *((name, sa.Double) for name in arm_days.SUMS),
+    ("rest", Bytes),  # what rounding has left of each sum
+)
+
 days = sa.Table(  # what decisions and rewards add up to (`log.arm_days`), as far as the learner has come (`days`)
     PREFIX + "days",
     metadata,
     sa.Column("day", Whole, primary_key=True, autoincrement=False),  # its number from 1970
     sa.Column("arm", sa.Text, primary_key=True),  # its id, or its position
-    *[sa.Column(name, Whole, nullable=False) for name in arm_days.COUNTS],
-    *[sa.Column(name, sa.Double, nullable=False) for name in arm_days.SUMS],
-    sa.Column("rest", Bytes, nullable=False),  # what rounding has left of each sum
+    *[sa.Column(name, kind, nullable=False) for name, kind in _SUMS],
+)
+
+hours = sa.Table(  # the same of all arms, for the hours of late
+    PREFIX + "hours",
+    metadata,
+    sa.Column("hour", Whole, primary_key=True, autoincrement=False),  # its number from 1970
+    *[sa.Column(name, kind, nullable=False) for name, kind in _SUMS],
+)
+
+counts_by_day = sa.Table(  # what processes have counted beside decisions and rewards (`tallying`)
+    PREFIX + "counts",
+    metadata,
+    sa.Column("process", sa.Text, primary_key=True),  # "": of several, which are added up
+    sa.Column("day", Whole, primary_key=True, autoincrement=False),  # its number from 1970
+    sa.Column("kind", sa.Text, primary_key=True),  # one of tallies.KINDS
+    sa.Column("name", sa.Text, primary_key=True),  # of the field, or what a trouble is about; "": of nothing
+    sa.Column("n", Whole, nullable=False),
+    sa.Column("written", Whole, nullable=False),  # when
+)
+
+troubles = sa.Table(  # what failed beside calls that were answered (`tallying`)
+    PREFIX + "troubles",
+    metadata,
+    sa.Column("process", sa.Text, primary_key=True),
+    sa.Column("what", sa.Text, primary_key=True),
+    sa.Column("host", sa.Text, nullable=False),  # name of the machine, and number of the process there
+    sa.Column("first", Whole, nullable=False),  # when it began
+    sa.Column("last", Whole, nullable=False),  # when it was met last
+    sa.Column("times", Whole, nullable=False),  # how often it was met since it began
+    sa.Column("words", sa.Text, nullable=False),  # of the last time
+    sa.Column("seen", Whole, nullable=False),  # when its process wrote last that it stands
+    sa.Column("ended", Whole),  # null: it was not mended yet
 )
 
 settings = sa.Table(

@@ -1,7 +1,11 @@
 """What decisions and their rewards add up to, by day and arm: the sums of `log.arm_days`, from rows of the tables.
 
 A sum is kept as two numbers, the sum and what rounding has left of it, so that what is taken out again leaves no trace.
-Rewards and weights beyond `MOST` count as `MOST`, so that no sum of their squares overflows.
+No reward is above `reward_rules.LARGEST`, so no sum of squares overflows, and none is cut: a decision would need
+10 million parts of that size. What an older dither took, which knew no such rule, counts as `MOST` where it is larger;
+so do weights above `HEAVIEST`, as what has a probability of 1e-70 is not drawn.
+
+The hours of late are summed beside the days, of all arms together.
 """
 
 import functools
@@ -14,13 +18,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dither.log import arm_days, reward_rules, schema
+from dither.log import arm_days, record, reward_rules, schema
 from dither.log.arm_days import ArmDay
 from dither.log.database import sql_tables
 from dither.log.storage import DAY
 from dither.log.terms import Terms
 
-MOST = 1e70
+MOST, HEAVIEST = 1e77, 1e70
 EPOCH = date(1970, 1, 1)
 _DECISION, _REWARD = sql_tables.decisions.c, sql_tables.rewards.c
 _NAMES = ("number", "time", "arms", "K", "arm", "propensity", "propensity_kind", "floor", "m", "probabilities")
@@ -33,7 +37,9 @@ _WAITING, _TOLD, _EXPLORED, _OFFERED = (_COUNT[name] for name in ("waiting", "to
 _STATED, _STATED_SHOWN = _COUNT["stated"], _COUNT["stated_shown"]
 _CAME = [_COUNT[name] for name in ("defaults", "corrections", "conflicts", "late")]
 _NONE = (0, 0, 0, 0)
-Key: TypeAlias = tuple[int, str]  # number of the day from 1970, and the arm
+HOUR = 3_600_000_000  # microseconds
+ALL = ""  # stands for all arms together
+Key: TypeAlias = tuple[int, str]  # number of the day from 1970, and the arm; or that of the hour, and `ALL`
 
 
 class ArmSums:
@@ -54,9 +60,13 @@ class ArmSums:
                 self.sums[place] = whole = math.fsum((*before, *some))
                 self.rest[place] = math.fsum((*before, *some, -whole))
 
-    def seen(self, key: Key) -> ArmDay:
-        """As a user gets it."""
+    def of_day(self, key: Key) -> ArmDay:
+        """The sums of an arm on a day, as a user gets them."""
         return ArmDay(EPOCH + timedelta(days=key[0]), key[1], *self.counts, *self.sums)
+
+    def of_hour(self, key: Key) -> ArmDay:
+        """The sums of all arms in an hour, as a user gets them."""
+        return ArmDay(record.EPOCH + timedelta(hours=key[0]), None, *self.counts, *self.sums)
 
 
 class CameFor(NamedTuple):
@@ -97,7 +107,7 @@ def came(events: Sequence[Any], agreed: Terms) -> CameFor:
 
 
 class DecisionsOfArm:
-    """The numbers of decisions that show one arm on one day, until they are added up."""
+    """The numbers of decisions that show one arm on one day, or any arm in one hour, until they are added up."""
 
     __slots__ = ("counts", "floors", "p", "rewarded_p", "rewarded_r", "rewards")
 
@@ -109,6 +119,35 @@ class DecisionsOfArm:
         self.rewarded_p: list[float] = []  # of those that are usable and have a reward, and their rewards
         self.rewarded_r: list[float] = []
 
+    def gone(self) -> None:
+        """A decision that was erased."""
+        self.counts[_ALL] += 1
+        self.counts[_ERASED] += 1
+
+    def take(self, p: float | None, floor: float | None, came: CameFor, waits: bool, explored: bool | None) -> None:
+        """A decision. p : None where it is not usable; explored : None where nobody can tell"""
+        counts, r = self.counts, came.reward
+        counts[_ALL] += 1
+        if floor:
+            self.floors.append(floor)
+        if came.counts is not _NONE:
+            for place, number in zip(_CAME, came.counts, strict=True):
+                counts[place] += number
+        counts[_WAITING] += waits
+        if explored is not None:
+            counts[_TOLD] += 1
+            counts[_EXPLORED] += explored
+        if p is not None:
+            counts[_USABLE] += 1
+            self.p.append(p)
+        if r is not None:
+            counts[_REWARDED] += 1
+            r = max(-MOST, min(r, MOST))
+            self.rewards.append(r)
+            if p is not None:
+                self.rewarded_p.append(p)
+                self.rewarded_r.append(r)
+
     def sums(self) -> list[list[float]]:
         """What is summed, in the order of `arm_days.SUMS`, but for what is about the arms on offer."""
         r, w, paid = np.array(self.rewards), _weights(self.p), _weights(self.rewarded_p)
@@ -118,16 +157,17 @@ class DecisionsOfArm:
 
 
 def _weights(p: list[float]) -> np.ndarray:
-    return 1 / np.maximum(p, 1 / MOST)
+    return 1 / np.maximum(p, 1 / HEAVIEST)
 
 
 class Batched:
     """Decisions whose counts and sums are put together first, arm by arm, and then added to the cells at once."""
 
-    def __init__(self, sign: int = 1) -> None:
-        """sign : -1 to take them out."""
-        self._sign = sign
+    def __init__(self, sign: int = 1, *, hours_from: int | None = None) -> None:
+        """sign : -1 to take them out; hours_from : the number of the first hour that is summed; None: none is"""
+        self._sign, self._recent = sign, math.inf if hours_from is None else hours_from * HOUR
         self._shown: dict[Key, DecisionsOfArm] = defaultdict(DecisionsOfArm)
+        self._hours: dict[Key, DecisionsOfArm] = defaultdict(DecisionsOfArm)
         self._offered: Counter[tuple[int, tuple[str, ...]]] = Counter()
         self._stated: dict[tuple[int, tuple[str, ...]], tuple[list[np.ndarray], list[int]]] = {}
 
@@ -135,36 +175,22 @@ class Batched:
         """One decision, a row of the columns `DECISION`, and what came for it."""
         _, time, text, K, arm, p, kind, floor, m, each, deadline, erased = row
         day, names = time // DAY, _offer(text, K)
-        mine = self._shown[day, names[arm]]
-        counts = mine.counts
-        counts[_ALL] += 1
+        mine = [self._shown[day, names[arm]]]
+        if time >= self._recent:
+            mine.append(self._hours[time // HOUR, ALL])
         if erased is not None:
-            counts[_ERASED] += 1
+            for one in mine:
+                one.gone()
             return
-        if floor:
-            mine.floors.append(floor)
-        if rewards.counts is not _NONE:
-            for place, number in zip(_CAME, rewards.counts, strict=True):
-                counts[place] += number
-        if deadline is None and not rewards.complete:
-            counts[_WAITING] += 1
-        r = rewards.reward
-        if r is not None:
-            counts[_REWARDED] += 1
-            r = max(-MOST, min(r, MOST))
-            mine.rewards.append(r)
         shares = _shares(p, floor, K, arm, each)
         best = shares if m is None else np.frombuffer(m, dtype="<f8")
-        if best is not None and best.min() < best.max():
-            counts[_TOLD] += 1
-            counts[_EXPLORED] += bool(best[arm] < best.max())
+        explored = None if best is None or not best.min() < best.max() else bool(best[arm] < best.max())
         if kind not in schema.USABLE or p is None or not p > 0:
+            p = None
+        for one in mine:
+            one.take(p, floor, rewards, deadline is None and not rewards.complete, explored)
+        if p is None:
             return
-        counts[_USABLE] += 1
-        mine.p.append(p)
-        if r is not None:
-            mine.rewarded_p.append(p)
-            mine.rewarded_r.append(r)
         self._offered[day, names] += 1
         if shares is not None:
             some, shown = self._stated.setdefault((day, names), ([], []))
@@ -177,8 +203,13 @@ class Batched:
         offered = {(day, name) for day, names in self._offered for name in names}
         return offered | self._shown.keys()
 
+    @property
+    def hours(self) -> set[Key]:
+        """The hours to which they add."""
+        return set(self._hours)
+
     def into(self, cells: dict[Key, ArmSums]) -> None:
-        """Add all of them."""
+        """Add all of them to days and arms."""
         counts = {key: list(mine.counts) for key, mine in self._shown.items()}
         values = {key: mine.sums() for key, mine in self._shown.items()}
         for key in self.keys - counts.keys():
@@ -196,10 +227,17 @@ class Batched:
                 values[day, name][-2].append(expected[k])
                 values[day, name][-1].append(variance[k])
         for key, mine in counts.items():
-            sums = values[key]
-            if self._sign < 0:
-                mine, sums = [-n for n in mine], [[-value for value in some] for some in sums]
-            cells.setdefault(key, ArmSums()).add(mine, sums)
+            self._add(cells, key, mine, values[key])
+
+    def into_hours(self, cells: dict[Key, ArmSums]) -> None:
+        """Add all of them to hours."""
+        for key, mine in self._hours.items():
+            self._add(cells, key, mine.counts, mine.sums())
+
+    def _add(self, cells: dict[Key, ArmSums], key: Key, counts: list[int], sums: list[list[float]]) -> None:
+        if self._sign < 0:
+            counts, sums = [-n for n in counts], [[-value for value in some] for some in sums]
+        cells.setdefault(key, ArmSums()).add(counts, sums)
 
 
 @functools.lru_cache(maxsize=10_000)
