@@ -43,8 +43,9 @@ def rows(live):
 # A snapshot for which there is no room
 
 
-def test_room_for_the_rows_and_not_for_the_snapshot(tmp_path, caplog):
+def test_room_for_the_rows_and_not_for_the_snapshot(tmp_path, caplog, monkeypatch):
     caplog.set_level(logging.WARNING, "dither.live")
+    monkeypatch.setattr(troubles, "FIRST", 60.0)  # on a slow machine the next try comes before the test has looked
     live = dither.Live(tmp_path / "a.db", bandit=dither.LinFP(dim=200, seed=0, floor=0.1), snapshot_batches=1)
     X, ids = np.random.default_rng(0).normal(size=(2, 200)), []
 
@@ -63,7 +64,7 @@ def test_room_for_the_rows_and_not_for_the_snapshot(tmp_path, caplog):
     assert live.bandit.observations == 8
     assert {one.what for one in live.troubles} == {"snapshot"}
     assert "full" in live.troubles[-1].words
-    assert 1 <= len(live.troubles) <= 3  # with a pause that grows
+    assert len(live.troubles) == 1  # it is tried again after a pause
     assert [record.name for record in caplog.records] == ["dither.live"] * len(live.troubles)
     pages(1_000_000)
     live._learner._keeping.passed()
@@ -80,7 +81,7 @@ def test_a_snapshot_that_finds_no_room_at_the_end_is_a_trouble(shared, monkeypat
 
     Seen red with a `close` that raised, after which the lease was held for an hour.
     """
-    live = dither.Live(shared, bandit=begin(), lease_seconds=3600)
+    live = dither.Live(shared, bandit=begin(), lease_seconds=3600, snapshot_seconds=3600)
     d = live.choose(X)
     live.reward(d.id, 1.0)
 

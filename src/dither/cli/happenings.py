@@ -26,7 +26,7 @@ def events(
     with Ledger.to_read(home) as ledger:
         every = ledger.events()
     if as_json:
-        rows = [one._asdict() | {"time": one.time.isoformat()} for one in every]
+        rows = [one.to_dict() for one in every]
         typer.echo(json.dumps(rows, indent=1, allow_nan=False))
     elif every:
         show(every)

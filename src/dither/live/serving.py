@@ -369,8 +369,8 @@ class Live:
     ) -> Shown | ShownMany:
         """`choose` for an event loop: the same arguments and answers. The loop goes on meanwhile.
 
-        Threads of this object decide, write and wait for the disk (`live.awaiting`). What many tasks ask for at once is
-        one transaction. The arrays that are passed must stay as they are until it returns.
+        A thread of this object decides, writes and waits for the disk (`live.awaiting`). What many tasks ask for at
+        once is one transaction. The arrays that are passed must stay as they are until it returns.
 
         Where the task is cancelled, or waits no longer by `asyncio.timeout`, the decision is stored whole, as one that
         nobody was shown, or nothing of it is. What no thread has begun by then is not stored. Pass an `id` where you

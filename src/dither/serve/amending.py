@@ -43,7 +43,7 @@ class Amending:
         if not self._may_erase:
             raise Forbidden(
                 "erasing over HTTP is off, as what is erased is gone: dither serve HOME --may-erase, or "
-                "serve.app(live, may_erase=True), or erase in Python, by Live.erase"
+                "serve.app(live, may_erase=True), or erase by hand: dither erase HOME, or Live.erase"
             )
         where = body.where or {}
         if (body.ids is None) == (body.where is None) or (body.ids is None and len(where) != 1):

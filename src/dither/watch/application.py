@@ -131,14 +131,14 @@ class Site:
 @functools.cache
 def _templates() -> jinja2.Environment:
     """All templates, compiled."""
-    made = templates.environment(static_files.HERE, autoescape=True)
+    page_templates = templates.environment(static_files.HERE, autoescape=True)
     said: dict[str, Callable[..., str]] = {
         "estimate": verdicts.estimate,
         "difference": verdicts.difference,
         "named": verdicts.named,
         "by": verdicts.by,
     }
-    made.filters |= wording.FILTERS | said
-    for name in made.list_templates(["jinja"]):
-        made.get_template(name)
-    return made
+    page_templates.filters |= wording.FILTERS | said
+    for name in page_templates.list_templates(["jinja"]):
+        page_templates.get_template(name)
+    return page_templates

@@ -42,9 +42,9 @@ def read(name: str) -> StaticFile:
     """One of `FILES`. Raises KeyError for another one."""
     package, file, type = FILES[name]
     text = resources.files(package).joinpath(file).read_bytes()
-    own = _OWN_STYLE.search(text)
+    style = _OWN_STYLE.search(text)
     version = hashlib.sha256(text).hexdigest()[:12]
-    return StaticFile(type, gzip.compress(text, LEVEL, mtime=0), version, "" if own is None else own[1].decode())
+    return StaticFile(type, gzip.compress(text, LEVEL, mtime=0), version, "" if style is None else style[1].decode())
 
 
 def place(name: str) -> str:
