@@ -25,11 +25,13 @@ test: .venv/test
 NUMERICAL := tests/base/test_arrays.py tests/bandit tests/house/test_conformance.py tests/models tests/ope/test_ope.py \
   tests/ope/test_ope_sums.py tests/deciding/test_explain.py tests/policies tests/propensity \
   tests/simulation/test_simulate.py tests/theory/test_theory.py
-# In these folders: what torch or scikit-learn computes; what is refused or told; laws of chance
-ASIDE := $(patsubst %,tests/models/test_network_%.py,at_once gradients modules torch) \
-  $(patsubst %,tests/models/test_%.py,adapting history own_models regressor regressor_edges regressor_files) \
+# In these folders: what torch or scikit-learn computes; what is refused or told; laws of chance; histories that fade or
+# find λ, whose fits are those of the other tests of GLM
+ASIDE := $(patsubst %,tests/models/test_network_%.py,at_once gradients laws modules torch) \
+  $(patsubst %,tests/models/test_%.py,adapting forgetting_glm forgetting_widths glm_penalty history own_models regressor regressor_edges \
+    regressor_files) \
   $(patsubst %,tests/bandit/test_%.py,bandit_settings contract raw_columns) \
-  $(patsubst %,tests/policies/test_%.py,general_fp own_policies policies_laws)
+  $(patsubst %,tests/policies/test_%.py,general_fp own_policies policies_laws stated)
 # array_api_strict has NumPy's own products
 NOT_ASKED := strict or beats_uniform
 
