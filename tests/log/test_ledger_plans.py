@@ -78,7 +78,7 @@ def test_a_batch_is_learnt_by_indexes_in_postgresql(postgres):
     with asked() as statements:
         live._learner.beside()
     assert live.bandit.observations == 1520
-    about = [(text, values) for text, values in statements if "dither_rewards" in text and text.startswith("SELECT")]
+    about = [(text, values) for text, values in statements if "dither_rewards_1" in text and text.startswith("SELECT")]
     assert len(about) == 2  # whether a lesson is corrected, and the lessons
     with live.ledger.database.reading() as connection:
         plans = [connection.exec_driver_sql(f"EXPLAIN {text}", values).scalars().all() for text, values in about]

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from dither.base.visible import visible
+
 MOST = 100  # that are kept, the latest
 FIRST, LONGEST = 1.0, 60.0  # seconds until something is tried again; each failure doubles them
 _log = logging.getLogger("dither.live")
@@ -57,7 +59,7 @@ class Troubles:
         reason : what was raised; the log has its traceback at the level DEBUG
         stands : whether it stands until it is `mended`; False: it is over, as something else was done instead
         """
-        now = datetime.now(UTC)
+        now, words = datetime.now(UTC), visible(words)  # half of a surrogate pair would break the log
         with self._lock:
             self._kept.append(Trouble(now, what, words))
             before = self.ailments.get(what)

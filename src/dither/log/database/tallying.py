@@ -86,7 +86,7 @@ def _put_ailment(connection: sa.Connection, new: Unwritten, one: Ailment, now: i
     connection.execute(sa.delete(sql_tables.troubles).where(mine))
     row: dict[str, Any] = {"process": new.process, "what": one.what, "host": visible(new.host), "times": one.times}
     row |= {"first": record.micros(one.first), "last": last, "seen": now, "ended": ended}
-    row["words"] = visible(one.words)[:LONGEST]
+    row["words"] = one.words[:LONGEST]
     connection.execute(sa.insert(sql_tables.troubles).values(row))
 
 
