@@ -32,8 +32,8 @@ ASIDE := $(patsubst %,tests/models/test_network_%.py,at_once gradients laws modu
     regressor_files) \
   $(patsubst %,tests/bandit/test_%.py,bandit_settings contract raw_columns) \
   $(patsubst %,tests/policies/test_%.py,general_fp own_policies policies_laws stated)
-# array_api_strict has NumPy's own products
-NOT_ASKED := strict or beats_uniform
+# array_api_strict has NumPy's own products; two laws of chance
+NOT_ASKED := strict or beats_uniform or chi_square
 
 test-numerical: .venv/test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --dist worksteal -q $(NUMERICAL) $(addprefix --ignore=,$(ASIDE)) \
