@@ -29,16 +29,16 @@ def tried(*options, n):
 
 
 def test_a_killed_process_loses_nothing_on_a_file(tmp_path):
-    run(tmp_path / "ledger.db")
+    run(tmp_path / "ledger.db", n=size(2, longer=3))
     # seen red: a learner that does not learn the last batch when it follows
 
 
 def test_a_killed_process_loses_nothing_on_postgresql(postgres):
-    run(postgres.url())
+    run(postgres.url(), n=size(2, longer=3))
 
 
 def test_a_backup_that_is_put_back_under_load_takes_what_it_lost_and_no_more(tmp_path):
-    run(tmp_path / "ledger.db", "restores", 2)
+    run(tmp_path / "ledger.db", "restores", size(1, longer=2))
     # seen red: decisions that are stored without a comparison of marks: "did not know batch"
 
 
@@ -49,5 +49,5 @@ def test_a_server_that_is_put_back_under_load_takes_what_it_lost_and_no_more(pos
 
 
 def test_files_that_cannot_grow_lose_nothing_that_was_answered(tmp_path):
-    run(tmp_path / "ledger.db", "full", 2)
+    run(tmp_path / "ledger.db", "full", size(1, longer=2))
     # seen red: rows that are committed, and a call that raises since the learner failed

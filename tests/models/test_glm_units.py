@@ -12,6 +12,7 @@ import dither
 from dither import policies
 from dither.models import GLM
 from dither.models.glm import learn
+from longer import size
 
 KINDS = ("plain", "times", "lognormal", "copies", "one-hot and times")
 UNITS = np.array([1.0, 2.0**-31, 2.0**7])
@@ -109,8 +110,8 @@ def shares(seed, solver):
 def test_what_is_said_of_rounding_is_above_its_errors(monkeypatch, solver):
     if solver == "online":
         monkeypatch.setattr(learn, "WARM", 0)
-    known = [one for seed in [*range(16), 10_081] if (one := shares(seed, solver)) is not None]
-    assert len(known) > 9
+    known = [one for seed in [*range(size(9, longer=16)), 10_081] if (one := shares(seed, solver)) is not None]
+    assert len(known) > size(6, longer=9)
     assert max(one[1] for one in known) <= 1
     assert max(one[2] for one in known) <= 1
     # Seen red without the error of ζ in that of widths: 13 times what was said, for columns e^(5 N) and "online"

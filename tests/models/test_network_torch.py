@@ -12,6 +12,7 @@ import dither
 from dither import datasets, models, policies
 from dither.models import network as package
 from dither.models.network import losses
+from longer import size
 from torch_modules import TIGHT, H, K, Plain, W, case, close, cnn, flat, placed
 
 torch = pytest.importorskip("torch")
@@ -258,8 +259,8 @@ def test_without_torch_the_extra_is_named_and_the_rest_works(monkeypatch):
 
 
 @pytest.mark.slow
-def test_500_rounds_of_deepfp_on_mnist_with_the_network_of_the_paper(data_folder):
-    rounds = 500
+def test_deepfp_on_mnist_with_the_network_of_the_paper(data_folder):
+    rounds = size(250, longer=500)
     env = datasets.environment("mnist", "raw", folder=data_folder)
     deepfp = "DeepFP:convolutions=32x64,hidden=128,image=28x28"
     result = dither.simulate(env, [deepfp], runs=1, rounds=rounds, record=[rounds])

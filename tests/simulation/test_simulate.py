@@ -1,6 +1,7 @@
 """The lockstep simulator: run i is run i, bit for bit, whatever runs beside it."""
 
 import dataclasses
+import functools
 import sys
 from typing import ClassVar
 
@@ -15,16 +16,25 @@ from dither.base import streams
 from dither.models import Ridge
 from dither.policies import FeaturePerturbation, Greedy
 from dither.policies.views import Drawn
+from longer import size
 from properties import EXCUSED, NETWORKS, able
 from worlds import ENV, FAMILIES, GLMS, LINEAR, WORLDS, T, each_family, equal, run
 
 # Run i is run i
 
 
+NAMES = ("LinFP", "LinTS", "LinPHE", "RandLinUCB", "EpsGreedy")
+
+
+@functools.cache
+def wholly(env):
+    """All runs of a world at once, which several tests compare with."""
+    return run(WORLDS[env], NAMES)
+
+
 @pytest.mark.parametrize("env", WORLDS)
 def test_a_run_does_not_know_the_others(env):
-    env, names = WORLDS[env], ("LinFP", "LinTS", "LinPHE", "EpsGreedy")
-    whole = run(env, names)
+    whole, env, names = wholly(env), WORLDS[env], NAMES
     part = run(env, names, runs=[4, 1])
     assert_array_equal(part.runs, [1, 4])
     assert_array_equal(part.regret, whole.regret[:, [1, 4]])
@@ -35,12 +45,11 @@ def test_a_run_does_not_know_the_others(env):
 
 
 @pytest.mark.parametrize("env", WORLDS)
-@pytest.mark.parametrize("chunk", [1, 8 * 15 * 5 * 7, 8 * 15 * 5 * 33])
+@pytest.mark.parametrize("chunk", size([1, 8 * 15 * 5 * 7], longer=[1, 8 * 15 * 5 * 7, 8 * 15 * 5 * 33]))
 def test_a_run_does_not_know_the_block_of_its_contexts(env, chunk, monkeypatch):
-    names = ("LinFP", "LinTS", "LinPHE", "RandLinUCB", "EpsGreedy")
-    whole = run(WORLDS[env], names)
+    whole = wholly(env)
     monkeypatch.setattr(sys.modules["dither.simulation.simulate"], "CHUNK", chunk)
-    equal(run(WORLDS[env], names), whole)
+    equal(run(WORLDS[env], NAMES), whole)
 
 
 @each_family
