@@ -87,7 +87,7 @@ def test_vowpal_wabbits_pdrop(dither, tmp_path):
 @pytest.mark.parametrize("interval", ["normal", "bootstrap"])
 def test_intervals_cover_the_traffic(tmp_path, interval):
     """Of "always arm 1" in thinned logs, and of its paired difference; five binomial errors."""
-    covered, rates, logs = np.zeros(2), (0.05, 0.2), size(150, longer=400)
+    covered, rates, logs = np.zeros(2), (0.05, 0.2), size(100, longer=400)
     for seed in range(logs):
         path = tmp_path / "log.parquet"
         table(*traffic(1500, seed, rates)).write_parquet(path)

@@ -17,7 +17,7 @@ import dither as package
 from dither import log
 from dither.live import status
 from dither.log import tallies
-from dither.log.database import sql_tables, tallying
+from dither.log.database import days, sql_tables, tallying
 from dither.log.database.home import Home
 from ledgers import moment
 from livings import unlimited
@@ -457,6 +457,23 @@ def test_words_that_no_database_takes_are_written(shared):
         written(live)
         (one,) = live.status().troubles
         assert one.words == ("\\u0000 and \\ud800" + "x" * 5000)[: tallying.LONGEST]
+
+
+def test_what_is_written_while_a_status_is_read_is_told(tmp_path, monkeypatch):
+    with begin(tmp_path / "a.db") as live:
+        counted, read = live.ledger.database.tallies, days.sums
+
+        def sums(connection, home):
+            found = read(connection, home)  # the status reads this moment from now on
+            counted.write()
+            return found
+
+        monkeypatch.setattr(days, "sums", sums)
+        counted.troubles.add("learning", "it failed")
+        choose(live, "DE")
+        seen = live.status()
+        assert ([one.words for one in seen.troubles], seen.unknown) == (["it failed"], {"country": 1})
+    # seen red: what is unwritten asked for after the reading began
 
 
 def test_a_backup_that_is_put_back_goes_on_with_what_this_process_has_counted(tmp_path):

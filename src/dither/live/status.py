@@ -215,7 +215,7 @@ def of(
     Raises ValueError for a time that is none; OSError where the ledger cannot be read.
     """
     home = ledger.database
-    span = record.span(since, None)
+    span, unwritten = record.span(since, None), home.tallies.unwritten
     with home.reading() as connection:
         seen = standing.state(connection, home, ledger.parts)
         added = days.sums(connection, home)
@@ -227,7 +227,8 @@ def of(
         }
         spent = spending.spent(connection, home, set(placed.values()))
         events = tuple(ledger_events.every(connection)[-EVENTS:])
-        counts, ailments = tallying.counts(connection, home), tallying.ailments(connection, home)[-TROUBLES:]
+        counts = tallying.counts(connection, home, unwritten)
+        ailments = tallying.ailments(connection, home, unwritten)[-TROUBLES:]
     watched = alarms.held_by(seen.settings, seen.alarm)
     low = None if span[0] is None else _time(span[0]).date()
     rows = (

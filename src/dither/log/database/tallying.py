@@ -113,9 +113,12 @@ def erase(connection: sa.Connection) -> None:
     connection.execute(sa.update(sql_tables.troubles).values(words=ERASED))
 
 
-def counts(connection: sa.Connection, home: Home) -> Counter[Key]:
-    """How many there are, with what this process has not written yet."""
-    sums, new = Counter[Key](), home.tallies.unwritten
+def counts(connection: sa.Connection, home: Home, new: Unwritten) -> Counter[Key]:
+    """How many there are, with what this process had not written when the reading began.
+
+    new : taken before it began. What is written meanwhile is then there once; taken later, it would be in neither
+    """
+    sums = Counter[Key]()
     rows = sa.select(_COUNT.process, _COUNT.day, _COUNT.kind, _COUNT.name, _COUNT.n)
     mine = {(day, kind, visible(name)): n for (day, kind, name), n in new.counts.items()}
     for process, day, kind, name, n in connection.execute(rows):
@@ -127,9 +130,9 @@ def counts(connection: sa.Connection, home: Home) -> Counter[Key]:
     return sums
 
 
-def ailments(connection: sa.Connection, home: Home) -> list[StoredAilment]:
-    """What fails or has failed, the newest last, with what this process has not written yet."""
-    new, now = home.tallies.unwritten, home.now(connection)
+def ailments(connection: sa.Connection, home: Home, new: Unwritten) -> list[StoredAilment]:
+    """What fails or has failed, the newest last, with what this process had not written; new : as for `counts`"""
+    now = home.now(connection)
     mine = [StoredAilment(new.process, new.host, one, now) for one in new.ailments]
     about = {one.what for one in new.ailments}
     stored = [_stored(row) for row in connection.execute(sa.select(sql_tables.troubles))]
