@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from dither.serve import guard, listening, secret, service
 
 NAME = "DITHER_SERVE"  # the variable by which a worker knows what it opens; it may hold a password, as the token's does
 FACTORY = "dither.serve.launching:application"
+TURNS = 0.001  # seconds after which a thread that waits for the interpreter gets it: requests and decisions take turns
 GRACE = 30  # seconds in which running requests end, once the service is told to stop
 SILENT = (
     60  # seconds after which a worker that says nothing is ended, with its requests; uvicorn's 5 pass on a busy machine
@@ -74,6 +76,7 @@ def application() -> FastAPI:
 def _app(live: Live, opening: Opening) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        sys.setswitchinterval(TURNS)
         gc.collect()
         gc.freeze()  # what has been imported stays: to look at it again and again would stop all requests for .1 s
         expiring = None if opening.expire is None else asyncio.create_task(_expired(live, opening.expire))
