@@ -13,6 +13,7 @@ client is this one. The first two seconds warm up, and are left out.
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -51,19 +52,22 @@ class Connections:
         self._free, self.opened = [], 0
 
     async def post(self, path, body):
-        """The status and the body of an answer."""
+        """The status and the body of an answer. One that the service has closed meanwhile, as idle, is opened anew."""
         data = json.dumps(body).encode()
-        if self._free:
-            reader, writer = self._free.pop()
-        else:
-            reader, writer = await asyncio.open_connection("127.0.0.1", PORT)
-            self.opened += 1
         head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        while self._free:
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                return await self._asked(self._free.pop(), head, data)
+        self.opened += 1
+        return await self._asked(await asyncio.open_connection("127.0.0.1", PORT), head, data)
+
+    async def _asked(self, connection, head, data):
+        reader, writer = connection
         writer.write(f"{head}content-length: {len(data)}\r\n\r\n".encode() + data)
         answer = await reader.readuntil(b"\r\n\r\n")
         length = int(re.search(rb"content-length: (\d+)", answer)[1])
         text = await reader.readexactly(length)
-        self._free.append((reader, writer))
+        self._free.append(connection)
         return int(answer[9:12]), text
 
 

@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def pytest_collection():
     finally:
         gc.enable()
         gc.freeze()
+
+
+def pytest_collection_modifyitems(config, items):
+    """With DITHER_EVERY=2 every other test, by its name: a sample of what another run asks whole."""
+    n = int(os.environ.get("DITHER_EVERY", 1))
+    left = [one for one in items if zlib.crc32(one.nodeid.encode()) % n]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [one for one in items if zlib.crc32(one.nodeid.encode()) % n == 0]
 
 
 @pytest.fixture(autouse=True, scope="session")
