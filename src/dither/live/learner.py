@@ -38,7 +38,7 @@ _NOTHING = lessons.Changes(0, 0, 0, 0)
 NEVER = float("inf")
 BESIDE = "background"  # of `learn=`
 SNAPSHOTS = 3  # that are kept
-SUM_SECONDS, SUM_ROWS = 1.0, 500  # seconds after which the learner adds up what is new by day; rows it adds at once
+SUM_SECONDS, SUM_ROWS = 1.0, 2000  # seconds after which the learner adds up what is new by day; rows it adds at once
 SUM_AT_CLOSE = 20_000  # rows
 SWEEP = 0.1  # seconds after which the learner looks for rewards that other processes have written
 
