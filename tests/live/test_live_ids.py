@@ -44,6 +44,17 @@ def test_lists_of_ids_are_taken_alike(live, shop, arms):
     assert live.choose({}, arms).arm in ("a1", "2")
 
 
+@pytest.mark.parametrize("typed", ["caf\u00e9", "cafe\u0301"])
+def test_a_list_of_texts_has_the_ids_of_the_catalogue(live, typed):
+    live.catalogue.add("caf\u00e9", {"age": 0.0})
+    d = live.choose({}, [typed, "a1"])
+    assert d.arm in ("caf\u00e9", "a1")
+    assert live.read().arm_ids() == [["caf\u00e9", "a1"]]
+    with pytest.raises(LookupError, match="no arm 'a9'"):
+        live.choose({}, [typed, "a9"])
+    # seen red: texts that the catalogue has not taken as they are
+
+
 def test_records_beside_ids_count_in_their_request(live, shop):
     """On every road: the catalogue's `encode` for a plain bandit and a log, `choose` and `achoose` of a live one."""
     brought = {"a3": {"age": 7.0}, 2: None, "a1": {"age": -1.0}}

@@ -148,7 +148,7 @@ def test_troubles_and_what_features_did_not_know(home):
         live.choose({"country": "DE"}, arms=[{"topic": "art"}, {"topic": "war"}])
         live.ledger.database.troubles.add("snapshot", "it failed (OSError: no room): it is tried again in 1 s")
         seen = live.status()
-        assert seen.here.unknown == {"country": 1}
+        assert seen.unknown == {"country": 1}
         assert seen.exit_code == 1
         assert "trouble with snapshot" in seen.warnings[0]
         assert "unknown values: country: 1" in seen.text()

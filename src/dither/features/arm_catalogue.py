@@ -417,7 +417,7 @@ class Catalogue:
 
     def _texts(self, arms: Any) -> tuple[str, ...]:
         """The ids of the arms of a request, (K,), as this catalogue has them. Raises as `arm_ids.id_texts`."""
-        if type(arms) is list and not self._before and set(map(type, arms)) == {str}:
+        if type(arms) is list and set(map(type, arms)) == {str}:
             different = set(arms)
             if len(different) == len(arms) and different <= self._slots.keys():  # as nearly always: nothing to do
                 return tuple(arms)

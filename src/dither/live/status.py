@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -22,7 +22,6 @@ from dither.live.turns import BUDGETS, Limit
 from dither.log import ArmDay, ArmDays, Ledger, record, tallies
 from dither.log.database import days, ledger_events, spending, standing, tallying
 from dither.log.database.ledger_events import BanditEvent
-from dither.log.troubles import Trouble
 
 FINE, WARNING, UNREADABLE = 0, 1, 2  # exit codes, as monitors such as Nagios read them
 STANDS, MENDED, GONE = "stands", "mended", "gone"  # states of a trouble
@@ -58,9 +57,6 @@ class WarningLimits:
 class ProcessFacts:
     """What one process alone knows."""
 
-    troubles: tuple[Trouble, ...] = ()
-    refused: int = 0  # rewards that its model refused
-    unknown: Mapping[str, int] = field(default_factory=dict)  # field -> values that its features did not know
     batch: int = 0  # the last that it has learnt
     learns: bool = False  # whether it holds the lease
     alarms: tuple[LiveAlarm, ...] = ()
@@ -280,10 +276,7 @@ def _trouble(stored: tallying.StoredAilment, now: int) -> ProcessTrouble:
 
 def facts_of(live: Any) -> ProcessFacts:
     """What the process of a `Live` knows."""
-    bandit, catalogue = live.bandit, live.catalogue
-    features = bandit.features if catalogue is None else catalogue.features
-    unknown = {} if features is None else features.unknown
-    return ProcessFacts(tuple(live.troubles), live.refused, unknown, live.batch, live.learns, tuple(live.alarms))
+    return ProcessFacts(live.batch, live.learns, tuple(live.alarms))
 
 
 def _warnings(seen: Status) -> Any:

@@ -32,20 +32,10 @@ ALWAYS = (  # columns that are read for every estimate and for the checks of the
     *("id", "arm", "propensity", "propensity_kind", "propensity_se"),
     *("floor", "probabilities", "reward", "weight", "was_erased", "values"),
 )
-LARGE = {
-    "features",
-    "arm_set",
-    "m",
-    "w",
-}  # columns that fill the memory, and are read of a ledger where they are needed
-OF_TABLES = (
-    "format",
-    "arm",
-    "propensity",
-    "reward",
-    "kind",
-    "arms",
-)  # settings of a source that say what a table does not
+# columns that fill the memory, and are read of a ledger where they are needed
+LARGE = {"features", "arm_set", "m", "w"}
+# settings of a source that say what a table does not
+OF_TABLES = ("format", "arm", "propensity", "reward", "kind", "arms")
 SPAN = {"since", "until"}  # options of a reader that leave out the decisions of other times, so it must see them all
 SIZES = ("K", "arms", "probabilities", "features")  # each says how many arms were on offer; the first one there counts
 

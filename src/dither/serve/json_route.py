@@ -4,7 +4,7 @@ FastAPI makes the OpenAPI document of it as of any other route. Its own way from
 Python's `json`, which takes NaN and Infinity, and takes several times as long.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, get_type_hints
 
 from fastapi.routing import APIRoute
@@ -26,38 +26,30 @@ class JsonRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **settings: Any) -> None:
         super().__init__(path, endpoint, **settings)
-        if any(map(_is_body, get_type_hints(endpoint).values())):
-            self.app = _answering(self.get_route_handler())
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """From a request to its response."""
-        models = [one for one in get_type_hints(self.endpoint).values() if _is_body(one)]
-        if len(models) != 1:
-            return super().get_route_handler()
-        (model,), endpoint = models, self.endpoint
-
-        async def handle(request: Request) -> Response:
-            if (odd := _other_form(request)) is not None:
-                return odd
-            try:
-                body = model.model_validate_json(await request.body())
-            except ValidationError as error:
-                return malformed(error.errors(include_url=False, include_input=False, include_context=False))
-            try:
-                answer = await endpoint(body)
-            except Exception as error:
-                return refusal(error)
-            return answer if isinstance(answer, Response) else written(answer)
-
-        return handle
+        models = [one for one in get_type_hints(endpoint).values() if _is_body(one)]
+        if len(models) == 1:
+            self.app = _answering(models[0], endpoint)
 
 
-def _answering(handle: Callable[[Request], Coroutine[Any, Any, Response]]) -> ASGIApp:
-    """The app of a route without dependencies: FastAPI's own opens two stacks for what they would have to close."""
+def _answering(model: type[BaseModel], endpoint: Callable[..., Any]) -> ASGIApp:
+    """From a request to its response. FastAPI's own opens two stacks besides, for dependencies that are not there."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        response = await handle(Request(scope, receive))
+        response = await answered(Request(scope, receive))
         await response(scope, receive, send)
+
+    async def answered(request: Request) -> Response:
+        if (odd := _other_form(request)) is not None:
+            return odd
+        try:
+            body = model.model_validate_json(await request.body())
+        except ValidationError as error:
+            return malformed(error.errors(include_url=False, include_input=False, include_context=False))
+        try:
+            answer = await endpoint(body)
+        except Exception as error:
+            return refusal(error)
+        return answer if isinstance(answer, Response) else written(answer)
 
     return app
 
